@@ -1,0 +1,4 @@
+//! SQLite.
+/// x
+#[derive(Debug)]
+pub struct SqliteStorage;
