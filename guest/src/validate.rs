@@ -4,6 +4,7 @@
 //! The host checks the same bounds again: a plugin need not be this one.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc_quick};
 
@@ -49,12 +50,20 @@ impl Limit {
         match given {
             None => Ok(self.otherwise),
             Some(value) if value >= 1 && value <= self.most => Ok(value),
-            Some(value) => Err(invalid(
-                format!("{} is {value}", self.name),
-                format!("It is 1 to {}, and {} when left out", self.most, self.otherwise),
-                "Call again with a number in that range",
-            )),
+            Some(value) => Err(self.refuse(&value)),
         }
+    }
+
+    /// The error for any other number.
+    pub fn refuse(&self, given: &dyn Display) -> MemoryError {
+        invalid(
+            format!("{} is {given}", self.name),
+            format!(
+                "It is a whole number from 1 to {}, and {} when left out",
+                self.most, self.otherwise
+            ),
+            "Call again with a number in that range",
+        )
     }
 }
 
@@ -229,7 +238,8 @@ pub fn expires_at(at: Instant, now: Instant) -> Result<(), MemoryError> {
 /// was saved on another.
 fn normalise(raw: &str) -> Cow<'_, str> {
     let trimmed = raw.trim();
-    if trimmed.is_ascii() || is_nfc_quick(trimmed.chars()) == unicode_normalization::IsNormalized::Yes
+    if trimmed.is_ascii()
+        || is_nfc_quick(trimmed.chars()) == unicode_normalization::IsNormalized::Yes
     {
         Cow::Borrowed(trimmed)
     } else {
@@ -288,7 +298,14 @@ mod tests {
 
     #[test]
     fn tags_come_out_trimmed_sorted_and_once_each() {
-        let raw = ["ai", " machine,learning ", "ai", "Ai", "cafe\u{301}", "caf\u{e9}"];
+        let raw = [
+            "ai",
+            " machine,learning ",
+            "ai",
+            "Ai",
+            "cafe\u{301}",
+            "caf\u{e9}",
+        ];
         assert_eq!(
             tags(&raw.map(String::from)).unwrap(),
             ["Ai", "ai", "caf\u{e9}", "machine,learning"]

@@ -38,10 +38,9 @@ impl Instant {
 
     fn civil(self) -> jiff::civil::DateTime {
         // INVARIANT: from_millis keeps the value inside jiff's own range.
-        jiff::Timestamp::from_millisecond(self.0)
-            .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
-            .to_zoned(jiff::tz::TimeZone::UTC)
-            .datetime()
+        jiff::tz::Offset::UTC.to_datetime(
+            jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH),
+        )
     }
 
     /// As files hold it: `2026-11-30 01:04:33.000`.
@@ -64,7 +63,7 @@ impl Instant {
     #[must_use]
     pub fn from_sql(text: &str) -> Option<Self> {
         let datetime: jiff::civil::DateTime = text.parse().ok()?;
-        let timestamp = datetime.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+        let timestamp = jiff::tz::Offset::UTC.to_timestamp(datetime).ok()?;
         let instant = Self::from_millis(timestamp.as_millisecond())?;
         (instant.to_sql() == text).then_some(instant)
     }

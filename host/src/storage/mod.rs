@@ -9,7 +9,7 @@ use std::time::Instant as Deadline;
 
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
-use crate::level::Level;
+use crate::level::{Level, can_flow_to};
 use crate::provenance::{Origin, Standing};
 
 pub mod sqlite;
@@ -246,6 +246,11 @@ pub enum Notable {
     ArgumentIgnored(HostDecided),
     /// A write was refused by policy.
     WriteRefused,
+    /// A session that the control plane does not keep rose to this level.
+    Raised,
+    /// A session that the control plane does not keep observed this level,
+    /// which is above its clearance.
+    RaisedAboveClearance,
 }
 
 /// The arguments that only the host decides.
@@ -386,6 +391,36 @@ pub struct SessionRow {
     pub created_at: Instant,
     /// When it last changed.
     pub updated_at: Instant,
+}
+
+impl SessionRow {
+    /// What the row becomes when the session has observed `level`: the ratchet.
+    /// Taint rises up to the clearance and never falls; above the clearance it
+    /// stays, and the observation is recorded.
+    #[must_use]
+    pub fn having_observed(&self, level: Level, now: Instant) -> Self {
+        let mut row = self.clone();
+        if can_flow_to(level, row.clearance) {
+            row.taint = row.taint.join(level);
+        } else {
+            row.observed = Some(row.observed.map_or(level, |seen| seen.join(level)));
+        }
+        if row != *self {
+            row.updated_at = now;
+        }
+        row
+    }
+
+    /// What the row becomes when the session has heard words of `origin`.
+    #[must_use]
+    pub fn having_heard(&self, origin: Origin, now: Instant) -> Self {
+        let mut row = self.clone();
+        row.origin = row.origin.meet(origin);
+        if row != *self {
+            row.updated_at = now;
+        }
+        row
+    }
 }
 
 /// What a new session is.
@@ -592,6 +627,30 @@ pub fn check_key(key: &str) -> Result<(), Error> {
         return Err(Error::invalid(
             "The key is empty, has blanks around it, holds control characters or is not in Unicode NFC",
             "A key is 1 to 256 bytes of trimmed NFC text",
+            "Choose another one",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that a session's or an agent's name is one that can be kept. `kind`
+/// says which, for the error.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`].
+pub fn check_name(kind: &str, name: &str) -> Result<(), Error> {
+    if name.is_empty()
+        || name.len() > limits::NAME_BYTES
+        || name.trim() != name
+        || name.chars().any(char::is_control)
+        || !unicode_normalization::is_nfc(name)
+    {
+        return Err(Error::invalid(
+            format!("\"{}\" can't be the name of a {kind}", name.escape_debug()),
+            format!(
+                "A name is 1 to {} bytes of trimmed NFC text without control characters",
+                limits::NAME_BYTES
+            ),
             "Choose another one",
         ));
     }

@@ -1,0 +1,792 @@
+//! Calls by name and JSON, on a fake host.
+
+use super::*;
+use crate::contract::{Level, Memory, Origin};
+use crate::fake::{FakeHost, LEVELS, NOW, memory};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn call(host: &FakeHost, name: &str, arguments: &str) -> Result<String, ToolError> {
+    invoke(&Tools::new(host), name, arguments)
+}
+
+fn answer(host: &FakeHost, name: &str, arguments: Value) -> Value {
+    let text = call(host, name, &arguments.to_string()).unwrap();
+    let value = serde_json::from_str(&text).unwrap();
+    valid(&schema(name, |tool| &tool.output_schema), &value).unwrap();
+    value
+}
+
+fn error(host: &FakeHost, name: &str, arguments: &str) -> (String, String) {
+    let error = call(host, name, arguments).unwrap_err();
+    (error.code, error.message)
+}
+
+fn schema(name: &str, of: impl Fn(&Tool) -> &String) -> Value {
+    let tool = describe()
+        .into_iter()
+        .find(|tool| tool.name == name)
+        .unwrap();
+    serde_json::from_str(of(&tool)).unwrap()
+}
+
+/// As much of JSON Schema as the schemas here use.
+fn valid(schema: &Value, value: &Value) -> Result<(), String> {
+    let fail = |why: &str| Err(format!("{why}: {value} against {schema}"));
+    for word in schema.as_object().unwrap().keys() {
+        let known = [
+            "type",
+            "enum",
+            "properties",
+            "required",
+            "items",
+            "additionalProperties",
+            "minimum",
+            "maximum",
+            "minLength",
+            "description",
+            "default",
+        ];
+        assert!(known.contains(&word.as_str()), "unknown keyword {word}");
+    }
+    if let Some(kinds) = schema.get("type") {
+        let is = |kind: &Value| match kind.as_str().unwrap() {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "string" => value.is_string(),
+            "number" => value.is_number(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            other => panic!("{other}"),
+        };
+        if !kinds
+            .as_array()
+            .map_or_else(|| is(kinds), |kinds| kinds.iter().any(is))
+        {
+            return fail("type");
+        }
+    }
+    if let Some(Value::Array(allowed)) = schema.get("enum")
+        && !allowed.contains(value)
+    {
+        return fail("enum");
+    }
+    if let (Some(least), Some(number)) = (schema.get("minimum"), value.as_f64())
+        && number < least.as_f64().unwrap()
+    {
+        return fail("minimum");
+    }
+    if let Value::Array(items) = value
+        && let Some(schema) = schema.get("items")
+    {
+        items.iter().try_for_each(|item| valid(schema, item))?;
+    }
+    if let Value::Object(members) = value {
+        for name in schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if !members.contains_key(name.as_str().unwrap()) {
+                return fail("required");
+            }
+        }
+        // Clients accept more; here every member is to be described.
+        for (name, member) in members {
+            match schema.get("properties").and_then(|all| all.get(name)) {
+                Some(schema) => valid(schema, member)?,
+                None => return fail("undescribed member"),
+            }
+        }
+    }
+    Ok(())
+}
+
+mod describing {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_described_by_schemas_that_are_objects() {
+        let tools = describe();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, description::NAMES);
+        for tool in &tools {
+            for text in [&tool.input_schema, &tool.output_schema] {
+                let schema: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(schema["type"], "object", "{}", tool.name);
+                assert!(schema.get("$schema").is_none());
+            }
+            let input: Value = serde_json::from_str(&tool.input_schema).unwrap();
+            assert_eq!(input["additionalProperties"], false);
+            for ignored in ignored::ARGUMENTS {
+                assert!(input["properties"].get(ignored).is_none());
+            }
+            for (_, argument) in input["properties"].as_object().unwrap() {
+                assert!(argument.get("description").is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn only_reading_tools_are_read_only_and_only_delete_is_destructive() {
+        for tool in describe() {
+            let writes = ["memory_save", "memory_delete"].contains(&tool.name.as_str());
+            assert_eq!(tool.read_only, !writes);
+            assert_eq!(tool.destructive, tool.name == "memory_delete");
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_that_are_checked() {
+        let search = schema("memory_search", |tool| &tool.input_schema);
+        let list = schema("memory_list", |tool| &tool.input_schema);
+        for (schema, limit) in [
+            (&search["properties"]["max_results"], SEARCH_LIMIT),
+            (&list["properties"]["limit"], LIST_LIMIT),
+        ] {
+            assert_eq!(schema["maximum"], limit.most);
+            assert_eq!(schema["default"], limit.otherwise);
+        }
+        let save = describe().remove(0).input_schema;
+        assert!(save.contains(&format!("{} bytes", validate::KEY_BYTES)));
+        assert!(save.contains(&format!("{} KiB", validate::CONTENT_BYTES / 1024)));
+        assert!(save.contains(&format!("At most {} labels", validate::TAGS)));
+        assert!(save.contains(&format!("{} characters", validate::TAG_CHARS)));
+        assert!(save.contains(&format!("At most {} KiB", validate::SOURCE_BYTES / 1024)));
+    }
+
+    #[test]
+    fn the_arguments_of_a_schema_are_those_that_are_taken() {
+        let host = FakeHost::new(Level::Public);
+        for tool in describe() {
+            let input: Value = serde_json::from_str(&tool.input_schema).unwrap();
+            let (_, message) = error(&host, &tool.name, r#"{"nonsense": 1}"#);
+            let names: Vec<&str> = input["properties"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
+            let listed = if names.is_empty() {
+                "It takes no arguments.".to_owned()
+            } else {
+                format!("Its arguments are {}.", names.join(", "))
+            };
+            assert!(message.contains(&listed), "{message}");
+        }
+    }
+
+    #[test]
+    fn instructions_name_tools_that_there_are() {
+        let text = instructions();
+        for word in text.split(|c: char| !(c.is_ascii_lowercase() || c == '_')) {
+            if word.starts_with("memory_") && word != "memory_" {
+                assert!(description::NAMES.contains(&word), "{word}");
+            }
+        }
+        assert!(text.lines().count() <= 30);
+    }
+}
+
+mod answering {
+    use super::*;
+
+    #[test]
+    fn members_stand_in_the_documented_order() {
+        let mut host = FakeHost::new(Level::Internal);
+        host.put_memory(Memory {
+            origin: Origin::User,
+            ..memory(Level::Public, "k", "low")
+        });
+        assert_eq!(
+            call(
+                &host,
+                "memory_save",
+                r#"{"key":" k ","content":"red","tags":["t"],"source":"me"}"#
+            )
+            .unwrap(),
+            r#"{"saved":true,"outcome":"created","key":"k","classification":"INTERNAL","origin":"AGENT","standing":"trusted","version":1,"notices":["Sessions below INTERNAL will not see this memory."]}"#
+        );
+        let dates = r#""created_at":"2026-11-30T01:03:59.000Z","updated_at":"2026-11-30T01:03:59.000Z","confirmed_at":null,"expires_at":null,"age_days":0"#;
+        let conflict = r#""conflict":{"classification":"PUBLIC","origin":"USER"}"#;
+        let middle = r#""classification":"INTERNAL","tags":["t"],"origin":"AGENT","standing":"trusted","source":"me","version":1"#;
+        assert_eq!(
+            call(&host, "memory_get", r#"{"key":"k "}"#).unwrap(),
+            format!(r#"{{"found":true,"key":"k","content":"red",{middle},{dates},{conflict}}}"#)
+        );
+        assert_eq!(
+            call(&host, "memory_get", r#"{"key":" cafe\u0301 "}"#).unwrap(),
+            "{\"found\":false,\"key\":\"caf\u{e9}\"}"
+        );
+        assert_eq!(
+            call(&host, "memory_list", "{}").unwrap(),
+            format!(
+                r#"{{"memories":[{{"key":"k","content":"red","content_truncated":false,{middle},{dates},{conflict}}}],"next_cursor":null,"truncated":false}}"#
+            )
+        );
+        assert_eq!(
+            call(&host, "memory_search", r#"{"query":"red"}"#).unwrap(),
+            format!(
+                r#"{{"results":[{{"key":"k","content":"red","content_truncated":false,{middle},{dates},"score":1.0,"snippet":"red",{conflict}}}],"query":"red","truncated":false}}"#
+            )
+        );
+        assert_eq!(
+            call(&host, "memory_status", "").unwrap(),
+            r#"{"session":"work","classification":"INTERNAL","clearance":"RESTRICTED","origin":"AGENT","shelves":[{"classification":"INTERNAL","live":1,"pending":0,"quarantined":0,"tags":[{"tag":"t","count":1}]},{"classification":"PUBLIC","live":1,"pending":0,"quarantined":0,"tags":[]}]}"#
+        );
+        assert_eq!(
+            call(&host, "memory_delete", r#"{"key":"k"}"#).unwrap(),
+            r#"{"deleted":true,"key":"k","classification":"INTERNAL","still_visible":"PUBLIC","notices":["The PUBLIC version of this key is visible now. To hide it as well, call memory_delete again with hide_lower."]}"#
+        );
+        host.taint = Level::Public;
+        assert_eq!(
+            call(&host, "memory_delete", r#"{"key":"k"}"#).unwrap(),
+            r#"{"deleted":true,"key":"k","classification":"PUBLIC","still_visible":null}"#
+        );
+    }
+
+    #[test]
+    fn every_answer_fits_its_schema() {
+        for taint in LEVELS {
+            let mut host = FakeHost::new(taint);
+            for level in LEVELS {
+                host.put_memory(memory(level, "k", &"red ".repeat(1000)));
+            }
+            for standing in [
+                crate::contract::Standing::Trusted,
+                crate::contract::Standing::Pending,
+                crate::contract::Standing::Quarantined,
+            ] {
+                host.standing = standing;
+                answer(
+                    &host,
+                    "memory_save",
+                    json!({"key": "s", "content": "c", "level": "PUBLIC"}),
+                );
+            }
+            let get = answer(&host, "memory_get", json!({"key": "k", "origin": "USER"}));
+            assert_eq!(get["content"].as_str().unwrap().len(), 4000);
+            answer(&host, "memory_get", json!({"key": "none", "taint": null}));
+            let list = answer(&host, "memory_list", json!({"level": 1}));
+            assert_eq!(list["memories"][0]["content"].as_str().unwrap().len(), 1024);
+            assert_eq!(list["memories"][0]["content_truncated"], true);
+            let search = answer(&host, "memory_search", json!({"query": "red", "level": 1}));
+            assert_eq!(search["results"][0]["content_truncated"], true);
+            assert_eq!(search["results"][0]["snippet"].as_str().unwrap().len(), 240);
+            answer(&host, "memory_status", json!({"classification": "PUBLIC"}));
+            answer(
+                &host,
+                "memory_delete",
+                json!({"key": "k", "level": "PUBLIC"}),
+            );
+        }
+    }
+
+    #[test]
+    fn instants_of_no_calendar_are_shown_as_the_nearest() {
+        let host = FakeHost::new(Level::Public);
+        host.put_memory(Memory {
+            created_at: i64::MIN,
+            updated_at: i64::MAX,
+            confirmed_at: Some(0),
+            expires_at: Some(-1),
+            ..memory(Level::Public, "k", "c")
+        });
+        let get = answer(&host, "memory_get", json!({"key": "k"}));
+        assert!(get["created_at"].as_str().unwrap().starts_with("-009999"));
+        assert!(get["updated_at"].as_str().unwrap().starts_with("9999-12"));
+        assert_eq!(get["confirmed_at"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(get["expires_at"], "1969-12-31T23:59:59.999Z");
+        assert_eq!(get["age_days"], NOW / 86_400_000);
+    }
+
+    #[test]
+    fn a_hostile_host_gets_nothing_above_the_taint_into_an_answer() {
+        for taint in LEVELS {
+            let mut host = FakeHost::new(taint);
+            host.hostile = true;
+            for (i, level) in LEVELS.into_iter().enumerate() {
+                let content = format!("word {}", ["P0", "I1", "C2", "R3"][i]);
+                for key in ["k", &format!("own {i}")] {
+                    host.put_memory(Memory {
+                        tags: vec![format!("tag{i}")],
+                        ..memory(level, key, &content)
+                    });
+                }
+            }
+            let mut answers = String::new();
+            for (tool, arguments) in [
+                ("memory_get", json!({"key": "k"})),
+                ("memory_get", json!({"key": "own 3"})),
+                ("memory_list", json!({})),
+                ("memory_list", json!({"tags": ["tag1", "tag2", "tag3"]})),
+                (
+                    "memory_search",
+                    json!({"query": "word P0 I1 C2 R3", "max_results": 100}),
+                ),
+                ("memory_status", json!({})),
+                ("memory_delete", json!({"key": "own 3"})),
+                ("memory_delete", json!({"key": "own 3", "hide_lower": true})),
+            ] {
+                answers += &match call(&host, tool, &arguments.to_string()) {
+                    Ok(text) => text,
+                    Err(error) => error.message,
+                };
+            }
+            let answers = answers
+                .replace("\"clearance\":\"RESTRICTED\"", "")
+                .replace("word P0 I1 C2 R3", "");
+            for (i, level) in LEVELS.into_iter().enumerate() {
+                let above = i > taint as usize;
+                for word in [
+                    ["P0", "I1", "C2", "R3"][i],
+                    crate::classification::name(level),
+                ] {
+                    assert!(
+                        !(above && answers.contains(word)),
+                        "{word} at {taint:?}: {answers}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+mod ignoring {
+    use super::*;
+
+    #[test]
+    fn ignored_arguments_are_noted_and_noticed_first_in_a_fixed_order() {
+        let host = FakeHost::new(Level::Internal);
+        let arguments = r#"{"origin":"USER","key":"k","taint":null,"level":["x"],"content":"c","classification":"PUBLIC"}"#;
+        let saved: Value =
+            serde_json::from_str(&call(&host, "memory_save", arguments).unwrap()).unwrap();
+        let notices: Vec<&str> = saved["notices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_str().unwrap())
+            .collect();
+        let expected: Vec<String> = ["classification", "level", "taint", "origin"]
+            .map(ignored::notice)
+            .to_vec();
+        assert_eq!(notices[..4], expected);
+        assert_eq!(notices.len(), 6);
+        assert_eq!(saved["classification"], "INTERNAL");
+        assert_eq!(
+            host.calls()[..4],
+            [
+                "note classification",
+                "note level",
+                "note taint",
+                "note origin"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_notice_is_the_last_member_and_the_rest_is_the_same() {
+        let host = FakeHost::new(Level::Public).with(Level::Public, "k", "red");
+        for (tool, plain, with) in [
+            ("memory_get", r#"{"key":"k"}"#, r#"{"key":"k","level":1}"#),
+            ("memory_get", r#"{"key":"z"}"#, r#"{"level":1,"key":"z"}"#),
+            ("memory_list", "{}", r#"{"level":1}"#),
+            (
+                "memory_search",
+                r#"{"query":"red"}"#,
+                r#"{"query":"red","level":1}"#,
+            ),
+            ("memory_status", "", r#"{"level":1}"#),
+        ] {
+            let plain = call(&host, tool, plain).unwrap();
+            let notices = format!(",\"notices\":{}}}", json!([ignored::notice("level")]));
+            let expected = format!("{}{notices}", plain.strip_suffix('}').unwrap());
+            assert_eq!(call(&host, tool, with).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_has_no_notice_but_the_note_is_made() {
+        let host = FakeHost::new(Level::Public);
+        let (code, message) = error(&host, "memory_get", r#"{"level":1}"#);
+        assert_eq!(code, "invalid_argument");
+        assert!(!message.contains("ignored"));
+        assert_eq!(host.calls(), ["note level"]);
+        // Nested names are the caller's own.
+        let (_, message) = error(&host, "memory_get", r#"{"key":{"level":1}}"#);
+        assert!(message.contains("key is an object"), "{message}");
+        assert_eq!(host.calls(), ["note level"]);
+    }
+}
+
+mod refusing {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_was_wrong_what_is_allowed_and_what_to_do() {
+        let host = FakeHost::new(Level::Public);
+        for (tool, arguments, code, what) in [
+            (
+                "memory_forget",
+                "{}",
+                "unknown_tool",
+                "There is no tool \"memory_forget\". The tools are memory_save, memory_get",
+            ),
+            (
+                "memory_get",
+                "",
+                "invalid_argument",
+                "key is missing. memory_get needs key, a text.",
+            ),
+            ("memory_get", "{}", "invalid_argument", "key is missing."),
+            (
+                "memory_get",
+                "[]",
+                "invalid_argument",
+                "The arguments are an array.",
+            ),
+            (
+                "memory_get",
+                "null",
+                "invalid_argument",
+                "The arguments are null.",
+            ),
+            (
+                "memory_get",
+                r#"{"key":null}"#,
+                "invalid_argument",
+                "key is null. key is a text.",
+            ),
+            (
+                "memory_get",
+                r#"{"key":5}"#,
+                "invalid_argument",
+                "key is the number 5.",
+            ),
+            (
+                "memory_get",
+                r#"{"key":" "}"#,
+                "invalid_argument",
+                "key is empty.",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"a","Key":"b"}"#,
+                "invalid_argument",
+                "memory_get has no argument \"Key\". Its arguments are key.",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"a","key":"b"}"#,
+                "invalid_argument",
+                "the name \"key\" is there twice at line 1 column 16",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"a","x":[{"y":1,"y":2}]}"#,
+                "invalid_argument",
+                "the name \"y\" is there twice",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"a","k\u0065y":"b"}"#,
+                "invalid_argument",
+                "is there twice",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"\ud800"}"#,
+                "invalid_argument",
+                "line 1 column",
+            ),
+            (
+                "memory_get",
+                r#"{"\udc00":1}"#,
+                "invalid_argument",
+                "line 1 column",
+            ),
+            (
+                "memory_get",
+                r#"{"key":"a"} x"#,
+                "invalid_argument",
+                "trailing characters at line 1 column 13",
+            ),
+            ("memory_get", r#"{"key":"#, "invalid_argument", "EOF"),
+            (
+                "memory_get",
+                r#"{"key":1e999}"#,
+                "invalid_argument",
+                "out of range",
+            ),
+            (
+                "memory_search",
+                r#"{"query":""}"#,
+                "invalid_argument",
+                "query is blank.",
+            ),
+            (
+                "memory_search",
+                r#"{"query":"a","max_results":"5"}"#,
+                "invalid_argument",
+                "max_results is the text \"5\". max_results is a whole number. Pass the number without quotes.",
+            ),
+            (
+                "memory_search",
+                r#"{"query":"a","max_results":0}"#,
+                "invalid_argument",
+                "max_results is 0. It is a whole number from 1 to 100",
+            ),
+            (
+                "memory_search",
+                r#"{"query":"a","max_results":-3}"#,
+                "invalid_argument",
+                "max_results is -3.",
+            ),
+            (
+                "memory_search",
+                r#"{"query":"a","max_results":5.5}"#,
+                "invalid_argument",
+                "max_results is 5.5.",
+            ),
+            (
+                "memory_search",
+                r#"{"query":"a","max_results":1e300}"#,
+                "invalid_argument",
+                "from 1 to 100",
+            ),
+            (
+                "memory_list",
+                r#"{"limit":201}"#,
+                "invalid_argument",
+                "from 1 to 200",
+            ),
+            (
+                "memory_list",
+                r#"{"limit":99999999999999999999}"#,
+                "invalid_argument",
+                "from 1 to 200",
+            ),
+            (
+                "memory_list",
+                r#"{"tag":"a","tags":["b"]}"#,
+                "invalid_argument",
+                "tag and tags are both given.",
+            ),
+            (
+                "memory_list",
+                r#"{"match":"ALL"}"#,
+                "invalid_argument",
+                "match is \"ALL\". match is \"any\" or \"all\"",
+            ),
+            (
+                "memory_list",
+                r#"{"tags":"a,b"}"#,
+                "invalid_argument",
+                "tags is a text that is not a JSON array: \"a,b\". tags is an array of texts. Pass an array, such as [\"a,b\"].",
+            ),
+            (
+                "memory_list",
+                r#"{"tags":["a",null]}"#,
+                "invalid_argument",
+                "tags[1] is null.",
+            ),
+            (
+                "memory_list",
+                r#"{"tags":"[1]"}"#,
+                "invalid_argument",
+                "tags[0] is the number 1.",
+            ),
+            (
+                "memory_list",
+                r#"{"tags":{}}"#,
+                "invalid_argument",
+                "tags is an object.",
+            ),
+            (
+                "memory_list",
+                r#"{"cursor":"x"}"#,
+                "invalid_argument",
+                "cursor is not one that memory_list gave.",
+            ),
+            (
+                "memory_delete",
+                r#"{"key":"a","hide_lower":"true"}"#,
+                "invalid_argument",
+                "hide_lower is the text \"true\".",
+            ),
+            (
+                "memory_delete",
+                r#"{"key":"a"}"#,
+                "not_found",
+                "There is no memory with the key \"a\".",
+            ),
+            (
+                "memory_status",
+                r#"{"a":1}"#,
+                "invalid_argument",
+                "memory_status has no argument \"a\". It takes no arguments.",
+            ),
+        ] {
+            let (got, message) = error(&host, tool, arguments);
+            assert_eq!(got, code, "{tool} {arguments}: {message}");
+            assert!(message.contains(what), "{tool} {arguments}: {message}");
+        }
+        let key = "k".repeat(257);
+        let (code, message) = error(&host, "memory_get", &json!({"key": key}).to_string());
+        assert_eq!(code, "too_large");
+        assert!(message.contains("256"), "{message}");
+    }
+
+    #[test]
+    fn deep_and_long_input_is_an_error_of_a_few_words() {
+        let host = FakeHost::new(Level::Public);
+        let deep = format!(
+            "{{\"key\":{}1{}}}",
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        let (code, message) = error(&host, "memory_get", &deep);
+        assert_eq!(code, "invalid_argument");
+        assert!(message.contains("recursion limit"), "{message}");
+        for arguments in [
+            json!({"key": "a", "x".repeat(1_000_000): 1}).to_string(),
+            json!({"key": 1, "tags": "x".repeat(1_000_000)}).to_string(),
+            json!({"tags": "\u{1}".repeat(1_000_000), "key": "k", "content": "c"}).to_string(),
+        ] {
+            let (_, message) = error(&host, "memory_save", &arguments);
+            assert!(message.len() < 2000, "{}", message.len());
+        }
+        let (_, message) = error(&host, &"x".repeat(1_000_000), "{}");
+        assert!(message.len() < 1000);
+    }
+}
+
+mod reading {
+    use super::*;
+
+    #[test]
+    fn documented_readings() {
+        let host = FakeHost::new(Level::Public);
+        let save = |tags: Value| {
+            answer(
+                &host,
+                "memory_save",
+                json!({"key": "k", "content": "[\"x\"]", "tags": tags, "source": null}),
+            );
+            let get = answer(&host, "memory_get", json!({"key": "k"}));
+            // Content that is itself JSON stays text.
+            assert_eq!(get["content"], "[\"x\"]");
+            assert_eq!(get["source"], Value::Null);
+            get["tags"].clone()
+        };
+        assert_eq!(save(json!(["b", "a"])), json!(["a", "b"]));
+        assert_eq!(save(json!("[\"b\",\"a\"]")), json!(["a", "b"]));
+        assert_eq!(save(json!(null)), json!([]));
+        assert_eq!(save(json!("[]")), json!([]));
+        for limit in [json!(1), json!(1.0), json!(null)] {
+            answer(
+                &host,
+                "memory_list",
+                json!({"limit": limit, "tag": null, "cursor": null, "match": null}),
+            );
+        }
+    }
+
+    #[test]
+    fn tags_are_filtered_by_any_unless_all_is_asked_for() {
+        let host = FakeHost::new(Level::Public);
+        for (key, tags) in [("1", ["open", "private"]), ("2", ["open", "work"])] {
+            answer(
+                &host,
+                "memory_save",
+                json!({"key": key, "content": "c", "tags": tags}),
+            );
+        }
+        for (arguments, count) in [
+            (json!({"tags": ["open", "private"]}), 2),
+            (json!({"tags": ["open", "private"], "match": "any"}), 2),
+            (json!({"tags": ["open", "private"], "match": "all"}), 1),
+            (json!({"tag": "work"}), 1),
+            (json!({"tags": []}), 2),
+        ] {
+            let list = answer(&host, "memory_list", arguments);
+            assert_eq!(list["memories"].as_array().unwrap().len(), count);
+        }
+    }
+}
+
+mod fuzzing {
+    use super::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            Just(json!("[\"a\"]")),
+            Just(json!("k")),
+            Just(json!(2)),
+        ];
+        leaf.prop_recursive(3, 12, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((name(), inner), 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof![
+            9 => prop::sample::select(vec![
+                "key", "content", "tags", "tag", "source", "query", "max_results", "match", "cursor",
+                "limit", "hide_lower", "level", "classification", "taint", "origin",
+            ])
+            .prop_map(str::to_owned),
+            1 => any::<String>(),
+        ]
+    }
+
+    fn check(tool: &str, arguments: &str) {
+        let host = FakeHost::new(Level::Internal)
+            .with(Level::Internal, "k", "k a")
+            .with(Level::Public, "k", "k");
+        match call(&host, tool, arguments) {
+            Ok(text) => {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                valid(&schema(tool, |tool| &tool.output_schema), &value).unwrap();
+            }
+            Err(error) => {
+                assert!(!error.code.is_empty() && error.message.ends_with(['.', '?', '!']))
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_text_is_answered(tool in 0..6_usize, arguments in any::<String>()) {
+            check(description::NAMES[tool], &arguments);
+        }
+
+        #[test]
+        fn any_json_is_answered(tool in 0..6_usize, members in prop::collection::vec((name(), value()), 0..5)) {
+            let members: serde_json::Map<String, Value> = members.into_iter().collect();
+            check(description::NAMES[tool], &Value::Object(members).to_string());
+        }
+
+        #[test]
+        fn any_damaged_json_is_answered(tool in 0..6_usize, value in value(), at: prop::sample::Index, with in any::<char>()) {
+            let text = json!({"key": "k", "content": "c", "tags": value}).to_string();
+            let mut chars: Vec<char> = text.chars().collect();
+            let at = at.index(chars.len());
+            chars[at] = with;
+            check(description::NAMES[tool], &chars.into_iter().collect::<String>());
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! The operations, typed. Each is a few lines over [`crate::validate`],
+//! [`crate::classification`] and [`crate::shadow`]; the host is asked for as little as the
+//! answer needs, because every question crosses the component's boundary.
+
+use std::collections::BTreeSet;
+
+use crate::answers::{self, ANSWER_BYTES, ENVELOPE_BYTES, EXCERPT_BYTES, SNIPPET_BYTES};
+use crate::classification::{self, VisibleShelf, visible_shelves};
+use crate::contract::{
+    Conflict, Deleted, Draft, Filter, Found, Hit, Level, ListArguments, Listing, Memory,
+    MemoryError, Origin, Receipt, Results, SaveArguments, Saved, ShelfStatus, Standing,
+    StatusReport,
+};
+use crate::cursor;
+use crate::host::{Host, Shelf};
+use crate::shadow::{self, Candidate, Page, Search, Seen, Unshadowed};
+use crate::validate::{self, LIST_LIMIT, SEARCH_LIMIT, problem};
+
+/// How many records to ask a shelf for at once. About as many excerpts as fit into one
+/// answer, so that a large shelf is not read for nothing.
+const PAGE_ROWS: u32 = 64;
+/// The most different words of a query that the host takes (`host`, search).
+const QUERY_WORDS: usize = 128;
+/// The longest query that the host takes: 16 KiB.
+const QUERY_BYTES: usize = 16 * 1024;
+/// How many tags of a shelf a status names.
+const STATUS_TAGS: u32 = 50;
+
+/// The operations over one host.
+#[derive(Debug)]
+pub struct Tools<'h, H> {
+    host: &'h H,
+    page_rows: u32,
+}
+
+impl<'h, H: Host> Tools<'h, H> {
+    /// The tools of the session that `host` serves.
+    pub fn new(host: &'h H) -> Self {
+        Self {
+            host,
+            page_rows: PAGE_ROWS,
+        }
+    }
+
+    /// Asks a shelf for `rows` records at once (at least 1). No answer depends on it.
+    #[must_use]
+    pub fn with_page_rows(self, rows: u32) -> Self {
+        Self {
+            page_rows: rows.max(1),
+            ..self
+        }
+    }
+
+    /// The host behind the tools.
+    pub(crate) fn host(&self) -> &H {
+        self.host
+    }
+
+    /// Saves a memory on the session's own level. No shelf is read: what lies above must not
+    /// show in the answer, and what lies below does not matter.
+    pub fn save(&self, arguments: SaveArguments) -> Result<Saved, MemoryError> {
+        let key = validate::key(&arguments.key)?;
+        validate::content(&arguments.content)?;
+        let tags = validate::tags(&arguments.tags)?;
+        if let Some(source) = &arguments.source {
+            validate::source(source)?;
+        }
+        if let Some(at) = arguments.expires_at {
+            validate::expires_at(at, self.host.now())?;
+        }
+        let draft = Draft {
+            key,
+            content: arguments.content,
+            tags,
+            source: arguments.source,
+            expires_at: arguments.expires_at,
+            supersedes: Vec::new(),
+        };
+        let receipt = self.host.put(&draft)?;
+        let notices = save_notices(&draft, &receipt);
+        Ok(Saved {
+            outcome: receipt.outcome,
+            key: draft.key,
+            level: receipt.level,
+            origin: receipt.origin,
+            standing: receipt.standing,
+            version: receipt.version,
+            notices,
+        })
+    }
+
+    /// The highest visible live version of a key, whole.
+    pub fn get(&self, key: &str) -> Result<Option<Found>, MemoryError> {
+        let key = validate::key(key)?;
+        let (taint, shelves) = self.shelves()?;
+        let Some((rank, memory)) = shadow::highest(&shelves, &key, taint)? else {
+            return Ok(None);
+        };
+        let conflict = shadow::conflicts(&shelves, &[(rank, &key, memory.origin)])?
+            .pop()
+            .flatten();
+        Ok(Some(Found {
+            age_days: answers::age_days(&memory, self.host.now()),
+            memory,
+            conflict,
+        }))
+    }
+
+    /// The memories that hold words of `query`, best first.
+    pub fn search(&self, query: &str, max_results: Option<u32>) -> Result<Results, MemoryError> {
+        validate::query(query)?;
+        let most = SEARCH_LIMIT.check(max_results)?;
+        let (text, cut) = searchable(query);
+        let (taint, shelves) = self.shelves()?;
+        let now = self.host.now();
+
+        let rows = self.page_rows.min(most);
+        let mut merged = Unshadowed::new(&shelves, |shelf| Search {
+            shelf,
+            text: &text,
+            after: 0,
+            rows,
+            taint,
+        });
+        let echo = answers::text_size(answers::excerpt(query, answers::QUERY_ECHO_BYTES));
+        let mut room = Room::new(echo);
+        let mut hits = Vec::new();
+        let mut truncated = false;
+        'filling: while hits.len() < size(most) {
+            let wanted = size(most).saturating_sub(hits.len()).min(size(rows));
+            let Some(batch) = merged.next(wanted)? else {
+                break;
+            };
+            for (found, conflict) in with_conflicts(&shelves, batch)? {
+                let hit = Hit {
+                    memory: excerpted(found.memory),
+                    // JSON has no other numbers, and only a broken host sends them.
+                    score: if found.score.is_finite() {
+                        found.score
+                    } else {
+                        0.0
+                    },
+                    snippet: answers::excerpt(&found.snippet, SNIPPET_BYTES).to_owned(),
+                    conflict,
+                };
+                if !room.take(answers::hit_size(&hit, now)) && !hits.is_empty() {
+                    truncated = true;
+                    break 'filling;
+                }
+                hits.push(hit);
+            }
+        }
+        Ok(Results {
+            hits,
+            truncated,
+            notices: Vec::from_iter(cut),
+        })
+    }
+
+    /// The visible memories in the order of the key's bytes, a page at a time.
+    pub fn list(&self, arguments: ListArguments) -> Result<Listing, MemoryError> {
+        let filter = Filter {
+            tags: validate::tags(&arguments.tags)?,
+            match_all: arguments.match_all,
+            excerpt_bytes: u32::try_from(EXCERPT_BYTES).unwrap_or(u32::MAX),
+        };
+        let most = LIST_LIMIT.check(arguments.limit)?;
+        let after = arguments.cursor.as_deref().map(cursor::read).transpose()?;
+        let (taint, shelves) = self.shelves()?;
+        let now = self.host.now();
+
+        // One more than the page, to know whether there is another page.
+        let rows = self.page_rows.min(most.saturating_add(1));
+        let mut merged = Unshadowed::new(&shelves, |shelf| Page {
+            shelf,
+            filter: &filter,
+            after: after.clone(),
+            rows,
+            taint,
+        });
+        let mut room = Room::new(0);
+        let mut memories: Vec<Found> = Vec::new();
+        let mut truncated = false;
+        let mut more = false;
+        'filling: loop {
+            let wanted = size(most)
+                .saturating_sub(memories.len())
+                .saturating_add(1)
+                .min(size(rows));
+            let Some(batch) = merged.next(wanted)? else {
+                break;
+            };
+            for (memory, conflict) in with_conflicts(&shelves, batch)? {
+                if memories.len() >= size(most) {
+                    more = true;
+                    break 'filling;
+                }
+                let memory = excerpted(memory);
+                let found = Found {
+                    age_days: answers::age_days(&memory, now),
+                    memory,
+                    conflict,
+                };
+                if !room.take(answers::found_size(&found)) && !memories.is_empty() {
+                    more = true;
+                    truncated = true;
+                    break 'filling;
+                }
+                memories.push(found);
+            }
+        }
+        let next_cursor = match memories.last() {
+            Some(last) if more => Some(cursor::after(&last.memory.key)),
+            _ => None,
+        };
+        Ok(Listing {
+            memories,
+            next_cursor,
+            truncated,
+        })
+    }
+
+    /// Deletes a memory on the session's own level; with `hide_lower`, hides the versions of
+    /// lower levels as well.
+    pub fn delete(&self, key: &str, hide_lower: bool) -> Result<Deleted, MemoryError> {
+        let key = validate::key(key)?;
+        let (own, shelves) = self.shelves()?;
+        if hide_lower {
+            // A tombstone for a key that nobody sees would only be litter.
+            if shadow::seen_at(&shelves, &key)?.is_none() {
+                return Err(not_found(&key));
+            }
+            self.host.retire(&key, true)?;
+            return Ok(Deleted {
+                key,
+                level: own,
+                still_visible: None,
+                notices: Vec::new(),
+            });
+        }
+        let retired = self.host.retire(&key, false)?;
+        // Asked after the deletion, so this is what is seen from now on.
+        let seen = shadow::seen_at(&shelves, &key)?;
+        if retired.is_none() {
+            return Err(match seen {
+                Some(level) => not_here(&key, own, level),
+                None => not_found(&key),
+            });
+        }
+        let notices = Vec::from_iter(seen.map(|level| {
+            format!(
+                "The {} version of this key is visible now. To hide it as well, call \
+                 memory_delete again with hide_lower.",
+                classification::name(level)
+            )
+        }));
+        Ok(Deleted {
+            key,
+            level: own,
+            still_visible: seen,
+            notices,
+        })
+    }
+
+    /// What the session is and what it can see.
+    pub fn status(&self) -> Result<StatusReport, MemoryError> {
+        let (taint, shelves) = self.shelves()?;
+        let shelves = shelves
+            .iter()
+            .map(|entry| {
+                Ok(ShelfStatus {
+                    level: entry.level,
+                    counts: entry.shelf.counts()?,
+                    tags: entry.shelf.tags(STATUS_TAGS)?,
+                })
+            })
+            .collect::<Result<Vec<ShelfStatus>, MemoryError>>()?;
+        Ok(StatusReport {
+            session: self.host.name(),
+            taint,
+            clearance: self.host.clearance(),
+            origin: self.host.origin(),
+            shelves,
+        })
+    }
+
+    /// The taint and the shelves at or below it. The only way to a shelf.
+    fn shelves(&self) -> Result<Readable<H::Shelf>, MemoryError> {
+        let taint = self.host.taint();
+        Ok((taint, visible_shelves(self.host.shelves()?, taint)))
+    }
+}
+
+/// The taint of a session and the shelves it may read, highest first.
+type Readable<S> = (Level, Vec<VisibleShelf<S>>);
+
+/// How much of [`ANSWER_BYTES`] is left.
+struct Room(usize);
+
+impl Room {
+    /// `other`: bytes that something else in the answer takes.
+    fn new(other: usize) -> Self {
+        Self(
+            ANSWER_BYTES
+                .saturating_sub(ENVELOPE_BYTES)
+                .saturating_sub(other),
+        )
+    }
+
+    /// False: it does not fit, and nothing behind it does.
+    fn take(&mut self, bytes: usize) -> bool {
+        match self.0.checked_sub(bytes) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => {
+                self.0 = 0;
+                false
+            }
+        }
+    }
+}
+
+fn with_conflicts<S: Shelf, T: Candidate>(
+    shelves: &[VisibleShelf<S>],
+    batch: Vec<Seen<T>>,
+) -> Result<impl Iterator<Item = (T, Option<Conflict>)>, MemoryError> {
+    let seen: Vec<(usize, &str, Origin)> = batch
+        .iter()
+        .map(|seen| {
+            let memory = seen.item.memory();
+            (seen.rank, memory.key.as_str(), memory.origin)
+        })
+        .collect();
+    let conflicts = shadow::conflicts(shelves, &seen)?;
+    Ok(batch.into_iter().map(|seen| seen.item).zip(conflicts))
+}
+
+/// A record for an answer that lists several. The host was asked for an excerpt; one that
+/// sends more must not fill the answer.
+fn excerpted(mut memory: Memory) -> Memory {
+    let whole = memory.content.len();
+    let shown = answers::excerpt(&memory.content, EXCERPT_BYTES).len();
+    memory.content.truncate(shown);
+    memory.content_bytes = memory
+        .content_bytes
+        .max(u64::try_from(whole).unwrap_or(u64::MAX));
+    memory
+}
+
+/// What of a query the host takes, and a notice if that is not all of it.
+fn searchable(query: &str) -> (String, Option<String>) {
+    let head = answers::excerpt(query, QUERY_BYTES);
+    let mut cut = head.len() < query.len();
+    // Not half a word, unless there is no whole one.
+    let head = match head.rfind(char::is_whitespace) {
+        Some(end) if cut => match head.get(..end) {
+            Some(whole) if !whole.trim().is_empty() => whole,
+            _ => head,
+        },
+        _ => head,
+    };
+    let mut distinct = BTreeSet::new();
+    let mut words = Vec::new();
+    for word in head.split_whitespace() {
+        if !distinct.contains(word) {
+            if distinct.len() >= QUERY_WORDS {
+                cut = true;
+                break;
+            }
+            distinct.insert(word);
+            words.push(word);
+        }
+    }
+    if !cut {
+        return (query.to_owned(), None);
+    }
+    let notice = format!(
+        "The query is very long: only its first {} different words were searched for. Ask with \
+         fewer words for better results.",
+        words.len()
+    );
+    (words.join(" "), Some(notice))
+}
+
+fn save_notices(draft: &Draft, receipt: &Receipt) -> Vec<String> {
+    let mut notices = Vec::new();
+    if !classification::can_flow_to(receipt.level, classification::LOWEST) {
+        notices.push(format!(
+            "Sessions below {} will not see this memory.",
+            classification::name(receipt.level)
+        ));
+    }
+    if draft.source.is_none() {
+        notices.push(
+            "No source was given, so a later reader can't check where this comes from.".to_owned(),
+        );
+    }
+    match receipt.standing {
+        Standing::Trusted => {}
+        Standing::Pending => notices.push(
+            "It waits for a person: the version saved under this key is the person's own, which \
+             stands and is what is read until the person saves this one themselves. Tell them."
+                .to_owned(),
+        ),
+        Standing::Quarantined => notices.push(
+            "It is kept apart, because it comes from a tool and not from a person: the reading \
+             tools do not show it until the person saves it themselves. Tell them."
+                .to_owned(),
+        ),
+    }
+    notices
+}
+
+fn not_found(key: &str) -> MemoryError {
+    MemoryError::NotFound(problem(
+        format!("There is no memory with the key {key:?}"),
+        "Only a memory that memory_get finds can be deleted",
+        "Check the key with memory_list or memory_search",
+    ))
+}
+
+fn not_here(key: &str, own: Level, seen: Level) -> MemoryError {
+    let (own, seen) = (classification::name(own), classification::name(seen));
+    MemoryError::NoSuchRecordAtLevel(problem(
+        format!("The memory {key:?} is {seen}, and this session is {own}"),
+        format!("A session deletes on its own level only, which is {own} here"),
+        format!(
+            "Call memory_delete with hide_lower to hide the {seen} version from {own} sessions \
+             up, or delete it in a session at {seen}"
+        ),
+    ))
+}
+
+/// A count of records as a length.
+fn size(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! How a command ends: exit codes, and failures as people and programs see them.
+
+use std::io;
+use std::process::ExitCode;
+
+use remora_host::{Error, ErrorKind, ToolError};
+
+use super::console::Console;
+use super::visible;
+
+/// How a command ended, for whoever called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// There is no such thing, or none that the session may see or change.
+    NotFound,
+    /// The command or an argument is not right.
+    Usage,
+    /// The policy forbids it.
+    Refused,
+    /// The store, the plugin or the machine failed.
+    Storage,
+}
+
+impl Exit {
+    /// The process's exit code.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::NotFound => 1,
+            Self::Usage => 2,
+            Self::Refused => 3,
+            Self::Storage => 4,
+        }
+    }
+
+    /// What a failure with this code (see [`ErrorKind::code`]) ends with.
+    fn of(code: &str) -> Self {
+        match code {
+            "not_found" | "no_such_record_at_level" => Self::NotFound,
+            "invalid_argument" | "too_large" | "unknown_tool" => Self::Usage,
+            "refused" => Self::Refused,
+            _ => Self::Storage,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// A failure, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: String,
+    message: String,
+    exit: Exit,
+}
+
+impl Failure {
+    /// What an error means for whoever called.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
+        if !causes.is_empty() {
+            tracing::debug!(cause = causes.join(": "), "{error}");
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            // Whoever read the answer has had enough of it.
+            return Self {
+                code: String::new(),
+                message: String::new(),
+                exit: Exit::Done,
+            };
+        }
+        let code = if let Some(error) = error.downcast_ref::<ToolError>() {
+            error.code.clone()
+        } else if let Some(error) = error.downcast_ref::<Error>() {
+            error.kind().code().to_owned()
+        } else {
+            ErrorKind::Unavailable.code().to_owned()
+        };
+        Self {
+            exit: Exit::of(&code),
+            message: error.to_string(),
+            code,
+        }
+    }
+
+    /// A command line that could not be understood.
+    pub(crate) fn usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text);
+        Self {
+            code: ErrorKind::InvalidArgument.code().to_owned(),
+            // The usage line is for people.
+            message: message
+                .split("\n\nUsage:")
+                .next()
+                .unwrap_or(message)
+                .trim_end()
+                .to_owned(),
+            exit: Exit::Usage,
+        }
+    }
+
+    /// Shows it: as JSON on standard output, or as a sentence on standard error.
+    pub(crate) fn report(self, console: &mut Console<'_>, json: bool) -> Exit {
+        if self.exit == Exit::Done {
+            return self.exit;
+        }
+        let written = if json {
+            let error = serde_json::json!({
+                "error": { "code": self.code, "message": self.message },
+            });
+            console.line(&error.to_string())
+        } else {
+            console.remark(&format!("remora: {}", visible::block(&self.message)))
+        };
+        // Where nothing can be shown the exit code still tells.
+        let _gone = written.and_then(|()| console.flush());
+        self.exit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_error_has_its_exit_code() {
+        for (kind, exit) in [
+            (ErrorKind::NotFound, 1),
+            (ErrorKind::NoSuchRecordAtLevel, 1),
+            (ErrorKind::InvalidArgument, 2),
+            (ErrorKind::TooLarge, 2),
+            (ErrorKind::Refused, 3),
+            (ErrorKind::Unavailable, 4),
+            (ErrorKind::Plugin, 4),
+        ] {
+            let failure = Failure::of(&Error::new(kind, "What", "", "").into());
+            assert_eq!(failure.exit.code(), exit, "{kind:?}");
+            assert_eq!(failure.code, kind.code());
+        }
+        let unknown = ToolError {
+            code: "unknown_tool".to_owned(),
+            message: "There is none.".to_owned(),
+        };
+        assert_eq!(Failure::of(&unknown.into()).exit, Exit::Usage);
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_failure() {
+        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::of(&gone.into()).exit, Exit::Done);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::of(&full.into()).exit, Exit::Storage);
+    }
+}

@@ -1,0 +1,524 @@
+//! The tools as commands: `save`, `get`, `search`, `list`, `delete`, `status`.
+//!
+//! Each makes the tool's JSON arguments, calls it through the plugin, and prints
+//! the answer: as it is with `--json`, and laid out for people without.
+
+use std::io;
+
+use clap::Args;
+use remora_host::storage::limits;
+use remora_host::{Error, ErrorKind};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::call::standard_input;
+use super::console::Console;
+use super::context::Context;
+use super::failure::Exit;
+use super::text::{Table, cut, fields, wrap};
+use super::visible;
+
+/// Columns that a list gives to tags.
+const TAGS_WIDTH: usize = 16;
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  remora save deploy 'Deploys go out on Tuesdays.' --tag ops --source 'Ada'
+  remora save notes/meeting - < meeting.md
+  remora --taint internal save deploy 'Bo does hotfixes on Fridays.'
+
+Save again under a key to change what it says: a new version is made. The level is
+the session's. Content past 128 KiB, the most of one argument on some systems, goes
+through standard input.")]
+pub(crate) struct SaveArgs {
+    /// What to save it under: at most 256 bytes
+    pub(crate) key: String,
+    /// What to remember: at most 256 KiB, kept byte for byte; - reads standard
+    /// input
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) content: String,
+    /// A label to filter by; may be given again
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Where it comes from: a person, a URL, a file
+    #[arg(long)]
+    source: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+On a terminal the content comes under a header with its level, origin and age. Through
+a pipe it comes alone, byte for byte as it was saved.")]
+pub(crate) struct GetArgs {
+    /// The key it was saved under
+    key: String,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  remora search when do we deploy
+  remora search 'rm -rf' --max-results 3
+  remora search -- -band              a word that begins with a hyphen")]
+pub(crate) struct SearchArgs {
+    /// Plain words or a whole question; there is no query syntax
+    #[arg(required = true)]
+    words: Vec<String>,
+    /// The most results: 1 to 100 [default: 10]
+    #[arg(long, value_name = "N")]
+    max_results: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Only memories with exactly this tag; may be given again
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Whether any of the tags is enough or all must be there
+    #[arg(long = "match", value_name = "HOW", value_parser = ["any", "all"])]
+    matching: Option<String>,
+    /// Where the page begins, from the page before
+    #[arg(long)]
+    cursor: Option<String>,
+    /// The most memories: 1 to 200 [default: 50]
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DeleteArgs {
+    /// The key it was saved under
+    key: String,
+    /// Hide the versions of lower levels as well, from this level up
+    #[arg(long)]
+    hide_lower: bool,
+}
+
+/// A record in any answer, as far as people are shown it.
+#[derive(Debug, Deserialize)]
+struct Shown {
+    key: String,
+    content: String,
+    classification: String,
+    #[serde(default)]
+    tags: Vec<String>,
+    origin: String,
+    standing: String,
+    source: Option<String>,
+    version: u64,
+    created_at: String,
+    updated_at: String,
+    confirmed_at: Option<String>,
+    expires_at: Option<String>,
+    age_days: u64,
+    snippet: Option<String>,
+    conflict: Option<Conflict>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Conflict {
+    classification: String,
+    origin: String,
+}
+
+pub(crate) fn save(context: &mut Context<'_>, args: SaveArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Answer {
+        outcome: String,
+        key: String,
+        classification: String,
+        origin: String,
+        version: u64,
+    }
+    let content = if args.content == "-" {
+        standard_input("content", limits::CONTENT_BYTES)?
+    } else {
+        args.content
+    };
+    let mut arguments = Map::new();
+    arguments.insert("key".to_owned(), args.key.into());
+    arguments.insert("content".to_owned(), content.into());
+    if !args.tags.is_empty() {
+        arguments.insert("tags".to_owned(), args.tags.into());
+    }
+    if let Some(source) = args.source {
+        arguments.insert("source".to_owned(), source.into());
+    }
+    let Some(answer) = answer::<Answer>(context, "memory_save", arguments)? else {
+        return Ok(Exit::Done);
+    };
+    context.console.line(&format!(
+        "{}: {}, version {} at {}, origin {}",
+        visible::line(&answer.key),
+        visible::line(&answer.outcome),
+        answer.version,
+        visible::line(&answer.classification),
+        visible::line(&answer.origin),
+    ))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn get(context: &mut Context<'_>, args: GetArgs) -> anyhow::Result<Exit> {
+    let json = context.globals.json;
+    let text = context.invoke("memory_get", &json!({ "key": args.key }))?;
+    let value: Value = parsed("memory_get", &text)?;
+    let found = value.get("found").and_then(Value::as_bool) == Some(true);
+    let exit = if found { Exit::Done } else { Exit::NotFound };
+    if json {
+        context.console.line(&text)?;
+        return Ok(exit);
+    }
+    if !found {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "There is no memory \"{}\" that this session can see",
+                args.key.escape_debug()
+            ),
+            "",
+            "`remora search` and `remora list` show those that it can",
+        )
+        .into());
+    }
+    let shown: Shown = parsed("memory_get", &text)?;
+    if context.console.people {
+        header(&mut context.console, &shown)?;
+        context.console.line("")?;
+        let content = visible::block(&shown.content);
+        context
+            .console
+            .line(content.strip_suffix('\n').unwrap_or(&content))?;
+    } else {
+        context.console.bytes(shown.content.as_bytes())?;
+    }
+    notices(context, &value)?;
+    Ok(exit)
+}
+
+pub(crate) fn search(context: &mut Context<'_>, args: SearchArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Answer {
+        results: Vec<Shown>,
+        truncated: bool,
+    }
+    let mut arguments = Map::new();
+    arguments.insert("query".to_owned(), args.words.join(" ").into());
+    if let Some(most) = args.max_results {
+        arguments.insert("max_results".to_owned(), most.into());
+    }
+    let Some(answer) = answer::<Answer>(context, "memory_search", arguments)? else {
+        return Ok(Exit::Done);
+    };
+    let console = &mut context.console;
+    for (i, shown) in answer.results.iter().enumerate() {
+        if i > 0 {
+            console.line("")?;
+        }
+        console.line(&format!(
+            "{}  {}",
+            visible::line(&shown.key),
+            provenance(shown)
+        ))?;
+        let words = shown.snippet.as_ref().unwrap_or(&shown.content);
+        for line in wrap(&visible::line(words), console.width.saturating_sub(2)) {
+            console.line(&format!("  {line}"))?;
+        }
+        if let Some(conflict) = &shown.conflict {
+            console.line(&format!("  {}", beneath(conflict)))?;
+        }
+    }
+    if answer.results.is_empty() {
+        console.remark("Nothing was found.")?;
+    }
+    if answer.truncated {
+        console.remark("There is more: the answer was cut because it was large.")?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Answer {
+        memories: Vec<Shown>,
+        next_cursor: Option<String>,
+    }
+    let mut arguments = Map::new();
+    if !args.tags.is_empty() {
+        arguments.insert("tags".to_owned(), args.tags.into());
+    }
+    if let Some(matching) = args.matching {
+        arguments.insert("match".to_owned(), matching.into());
+    }
+    if let Some(cursor) = args.cursor {
+        arguments.insert("cursor".to_owned(), cursor.into());
+    }
+    if let Some(limit) = args.limit {
+        arguments.insert("limit".to_owned(), limit.into());
+    }
+    let Some(answer) = answer::<Answer>(context, "memory_list", arguments)? else {
+        return Ok(Exit::Done);
+    };
+    let console = &mut context.console;
+    let tagged = answer.memories.iter().any(|shown| !shown.tags.is_empty());
+    let mut table = Table::new(if tagged {
+        &["KEY", "LEVEL", "ORIGIN", "AGE", "TAGS", "CONTENT"]
+    } else {
+        &["KEY", "LEVEL", "ORIGIN", "AGE", "CONTENT"]
+    });
+    for shown in &answer.memories {
+        let mut row = vec![
+            visible::line(&shown.key),
+            visible::line(&shown.classification),
+            visible::line(&shown.origin),
+            age(shown.age_days),
+        ];
+        if tagged {
+            row.push(cut(&visible::line(&shown.tags.join(", ")), TAGS_WIDTH));
+        }
+        row.push(visible::line(&shown.content));
+        table.row(row);
+    }
+    table.print(console)?;
+    if answer.memories.is_empty() {
+        console.remark("There are no memories that match and that this session can see.")?;
+    }
+    if let Some(cursor) = answer.next_cursor {
+        console.remark(&format!(
+            "There is more: add --cursor {}",
+            visible::line(&cursor)
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) fn delete(context: &mut Context<'_>, args: DeleteArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Answer {
+        key: String,
+        classification: String,
+        still_visible: Option<String>,
+    }
+    let mut arguments = Map::new();
+    arguments.insert("key".to_owned(), args.key.into());
+    if args.hide_lower {
+        arguments.insert("hide_lower".to_owned(), true.into());
+    }
+    let Some(answer) = answer::<Answer>(context, "memory_delete", arguments)? else {
+        return Ok(Exit::Done);
+    };
+    let mut line = format!(
+        "{}: deleted at {}",
+        visible::line(&answer.key),
+        visible::line(&answer.classification)
+    );
+    if let Some(level) = answer.still_visible {
+        line.push_str(&format!(
+            "; its version at {} is visible now",
+            visible::line(&level)
+        ));
+    }
+    context.console.line(&line)?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Tag {
+        tag: String,
+        count: u64,
+    }
+    #[derive(Deserialize)]
+    struct Shelf {
+        classification: String,
+        live: u64,
+        pending: u64,
+        quarantined: u64,
+        tags: Vec<Tag>,
+    }
+    #[derive(Deserialize)]
+    struct Answer {
+        session: String,
+        classification: String,
+        clearance: String,
+        origin: String,
+        shelves: Vec<Shelf>,
+    }
+    let session = context.session()?;
+    let plugin = context.plugin()?;
+    let text = plugin.invoke(&session, "memory_status", "{}")?;
+    let mut value: Value = parsed("memory_status", &text)?;
+    let store = session.store().location();
+    if context.globals.json {
+        // What the plugin does not know and the operator asks for first.
+        if let Value::Object(answer) = &mut value {
+            answer.insert("agent".to_owned(), context.globals.agent().into());
+            answer.insert("store".to_owned(), store.into());
+        }
+        context.console.line(&value.to_string())?;
+        return Ok(Exit::Done);
+    }
+    let answer: Answer = parsed("memory_status", &text)?;
+    let kept = if context.globals.session.is_some() {
+        String::new()
+    } else {
+        ", ends with this command".to_owned()
+    };
+    let lines = [
+        ("store", visible::line(&store)),
+        ("agent", visible::line(context.globals.agent())),
+        (
+            "session",
+            format!("{}{kept}", visible::line(&answer.session)),
+        ),
+        ("level", visible::line(&answer.classification)),
+        ("clearance", visible::line(&answer.clearance)),
+        ("origin", visible::line(&answer.origin)),
+    ];
+    fields(&mut context.console, &lines)?;
+    context.console.line("")?;
+    let mut table = Table::new(&["LEVEL", "LIVE", "PENDING", "QUARANTINED", "TAGS"]);
+    for shelf in &answer.shelves {
+        let tags: Vec<String> = shelf
+            .tags
+            .iter()
+            .map(|tag| format!("{} ({})", tag.tag, tag.count))
+            .collect();
+        table.row(vec![
+            visible::line(&shelf.classification),
+            shelf.live.to_string(),
+            shelf.pending.to_string(),
+            shelf.quarantined.to_string(),
+            visible::line(&tags.join(", ")),
+        ]);
+    }
+    table.print(&mut context.console)?;
+    notices(context, &value)?;
+    Ok(Exit::Done)
+}
+
+/// Calls a tool. With `--json` its answer is printed and there is nothing more
+/// to show; otherwise its notices are remarked and the answer is returned.
+fn answer<T: DeserializeOwned>(
+    context: &mut Context<'_>,
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> anyhow::Result<Option<T>> {
+    let text = context.invoke(tool, &Value::Object(arguments))?;
+    if context.globals.json {
+        context.console.line(&text)?;
+        return Ok(None);
+    }
+    let answer = parsed(tool, &text)?;
+    let value: Value = parsed(tool, &text)?;
+    notices(context, &value)?;
+    Ok(Some(answer))
+}
+
+fn parsed<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(
+            ErrorKind::Plugin,
+            format!("The answer of {tool} is not understood: {error}"),
+            "",
+            "Use `remora call` to see it as it is",
+        )
+    })
+}
+
+fn notices(context: &mut Context<'_>, answer: &Value) -> io::Result<()> {
+    let notices = answer.get("notices").and_then(Value::as_array);
+    for notice in notices.into_iter().flatten().filter_map(Value::as_str) {
+        context.console.note(notice)?;
+    }
+    Ok(())
+}
+
+/// What a person should know before believing a record.
+fn header(console: &mut Console<'_>, shown: &Shown) -> io::Result<()> {
+    console.line(&format!(
+        "{}  {}",
+        visible::line(&shown.key),
+        provenance(shown)
+    ))?;
+    if let Some(conflict) = &shown.conflict {
+        console.line(&beneath(conflict))?;
+    }
+    let saved = if shown.version > 1 {
+        format!(
+            "version {}, {}; first saved {}",
+            shown.version,
+            when(&shown.updated_at),
+            when(&shown.created_at)
+        )
+    } else {
+        when(&shown.updated_at)
+    };
+    let mut lines = vec![("saved", saved)];
+    if let Some(confirmed) = &shown.confirmed_at {
+        lines.push(("confirmed", when(confirmed)));
+    }
+    if let Some(expires) = &shown.expires_at {
+        lines.push(("expires", when(expires)));
+    }
+    if let Some(source) = &shown.source {
+        lines.push(("source", visible::line(source)));
+    }
+    if !shown.tags.is_empty() {
+        lines.push(("tags", visible::line(&shown.tags.join(", "))));
+    }
+    fields(console, &lines)
+}
+
+/// Level, origin and age on one line.
+fn provenance(shown: &Shown) -> String {
+    let mut line = format!(
+        "{} · {} · {}",
+        visible::line(&shown.classification),
+        visible::line(&shown.origin),
+        age(shown.age_days)
+    );
+    if shown.standing != "trusted" {
+        line.push_str(" · ");
+        line.push_str(&visible::line(&shown.standing));
+    }
+    line
+}
+
+fn beneath(conflict: &Conflict) -> String {
+    format!(
+        "hides a more trusted version at {}, origin {}",
+        visible::line(&conflict.classification),
+        visible::line(&conflict.origin)
+    )
+}
+
+fn age(days: u64) -> String {
+    match days {
+        0 => "today".to_owned(),
+        1 => "1 day".to_owned(),
+        days => format!("{days} days"),
+    }
+}
+
+/// A date of an answer without the milliseconds, which nobody reads.
+fn when(date: &str) -> String {
+    let date = visible::line(date);
+    match (date.get(..16), date.ends_with('Z')) {
+        (Some(minutes), true) => format!("{} UTC", minutes.replacen('T', " ", 1)),
+        _ => date,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_ages_read_well() {
+        assert_eq!(when("2026-11-30T01:04:33.042Z"), "2026-11-30 01:04 UTC");
+        assert_eq!(when("soon"), "soon");
+        assert_eq!([age(0), age(1), age(400)], ["today", "1 day", "400 days"]);
+    }
+}

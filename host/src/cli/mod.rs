@@ -1,0 +1,230 @@
+//! The command line: what can be asked, and who answers.
+//!
+//! Every command that touches memories goes through the plugin like any agent's
+//! call: there is no second way to read or write a record. A file of this folder
+//! is one idea; [`execute`] is where they meet.
+//!
+//! Standard output carries the answer and nothing else. What is said beside it
+//! (notices, failures, the log) goes to standard error.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use remora_host::Plugin;
+
+mod call;
+mod console;
+mod context;
+mod describe;
+mod failure;
+mod globals;
+mod log;
+pub(crate) mod mcp_config;
+mod memory;
+mod paths;
+mod session;
+mod text;
+mod tour;
+mod visible;
+
+pub(crate) use console::Console;
+pub(crate) use context::Context;
+pub(crate) use failure::{Exit, Failure};
+pub(crate) use globals::Globals;
+
+/// What `--help` ends with.
+const EXAMPLES: &str = "\
+Examples:
+  remora save deploy 'Deploys go out on Tuesdays.' --tag ops
+  remora search when do we deploy
+  remora get deploy
+  remora --taint confidential save salary 'Ada earns 95k.'
+  remora get salary                        finds nothing: the session is PUBLIC
+  remora --taint confidential get salary
+  remora serve --session work              MCP over standard input and output
+  remora mcp-config claude-desktop         settings for an MCP client
+  remora tour                              shows all of it on a temporary store
+
+Exit codes: 0 done, 1 not found, 2 wrong usage or argument, 3 refused by policy,
+4 the store or the plugin failed.";
+
+const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\ncontract remora:memory@0.1.0");
+
+/// A memory for AI agents that outlives the conversation and cannot leak.
+#[derive(Debug, Parser)]
+#[command(
+    name = "remora",
+    version,
+    long_version = LONG_VERSION,
+    after_help = EXAMPLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Save a memory at the session's level
+    Save(memory::SaveArgs),
+    /// Read one memory whole
+    Get(memory::GetArgs),
+    /// Find memories by plain words or a question
+    Search(memory::SearchArgs),
+    /// List memories, a page at a time
+    List(memory::ListArgs),
+    /// Delete a memory on the session's own level
+    Delete(memory::DeleteArgs),
+    /// Show the session, what it can read and where the store is
+    Status,
+    /// Call a tool as an agent would, with JSON
+    Call(call::CallArgs),
+    /// Serve the tools over MCP on standard input and output
+    Serve(ServeArgs),
+    /// Print the settings for an MCP client
+    McpConfig(mcp_config::McpConfigArgs),
+    /// List, show, make and raise sessions
+    Session(session::SessionArgs),
+    /// Print what a model is told of the tools, as JSON
+    Tools,
+    /// Write the WebAssembly component that this program carries
+    Component(describe::ComponentArgs),
+    /// Print the text for a system prompt: when to save, what not to
+    Spine,
+    /// Show what Remora does on a temporary store
+    Tour,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Serve a session that ends with this process, instead of a named one
+    #[arg(long)]
+    ephemeral: bool,
+}
+
+/// Parses the command line, does what it says and reports how it went.
+pub(crate) fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &words),
+    };
+    log::init(matches!(cli.command, Command::Serve(_)));
+    // Not locked: the server writes to the same from other threads.
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    let console = Console::standard(&mut out, &mut err);
+    execute(cli, console, None).into()
+}
+
+/// Does what a command line says, and shows what went wrong. `plugin` is one
+/// that is loaded already, if there is one.
+pub(crate) fn execute(cli: Cli, console: Console<'_>, plugin: Option<Arc<Plugin>>) -> Exit {
+    // Whoever passes JSON reads JSON.
+    let json = cli.globals.json || matches!(cli.command, Command::Call(_));
+    let mut context = Context::new(cli.globals, console, plugin);
+    match run(&mut context, cli.command) {
+        Ok(exit) => exit,
+        Err(error) => Failure::of(&error).report(&mut context.console, json),
+    }
+}
+
+fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
+    let exit = match command {
+        Command::Save(args) => memory::save(context, args)?,
+        Command::Get(args) => memory::get(context, args)?,
+        Command::Search(args) => memory::search(context, args)?,
+        Command::List(args) => memory::list(context, args)?,
+        Command::Delete(args) => memory::delete(context, args)?,
+        Command::Status => memory::status(context)?,
+        Command::Call(args) => call::run(context, args)?,
+        Command::Serve(args) => {
+            let session = context.serving_session(args.ephemeral)?;
+            crate::mcp::serve(context.plugin()?, session)?;
+            Exit::Done
+        }
+        Command::McpConfig(args) => {
+            mcp_config::run(&context.globals, args)?;
+            Exit::Done
+        }
+        Command::Session(args) => session::run(context, args)?,
+        Command::Tools => describe::tools(context)?,
+        Command::Component(args) => describe::component(context, args)?,
+        Command::Spine => describe::spine(context)?,
+        Command::Tour => tour::run(context)?,
+    };
+    context.console.flush()?;
+    Ok(exit)
+}
+
+/// Reports a command line that could not be understood, or prints the help or
+/// the version that it asked for.
+fn usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    let json = words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json");
+    if !json || !error.use_stderr() {
+        // A reader that has gone is no failure.
+        let _gone = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    let mut console = Console::standard(&mut out, &mut err);
+    Failure::usage(error).report(&mut console, true).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_names_the_contract() {
+        assert!(LONG_VERSION.ends_with(remora_host::CONTRACT_VERSION));
+    }
+
+    #[test]
+    fn content_may_begin_with_a_hyphen() {
+        for content in ["- milk\n- eggs", "-", "--", "-5", "-x"] {
+            let cli = Cli::try_parse_from(["remora", "save", "k", content]);
+            if content == "--" {
+                // By itself it only ends the options.
+                assert!(cli.is_err());
+                continue;
+            }
+            let cli = cli.unwrap_or_else(|error| panic!("{content}: {error}"));
+            let Command::Save(args) = cli.command else {
+                panic!("not a save");
+            };
+            assert_eq!(args.content, content);
+        }
+        let cli = Cli::try_parse_from(["remora", "save", "k", "--json", "--", "--taint"]);
+        let cli = cli.expect("an option, then content");
+        assert!(cli.globals.json);
+    }
+
+    #[test]
+    fn global_options_stand_before_or_after_the_command() {
+        for words in [
+            ["remora", "--taint", "Internal", "get", "k"],
+            ["remora", "get", "--taint", "internal", "k"],
+            ["remora", "get", "k", "--taint", "INTERNAL"],
+        ] {
+            let cli = Cli::try_parse_from(words).expect("understood");
+            assert_eq!(cli.globals.taint, Some(remora_host::Level::Internal));
+        }
+    }
+}

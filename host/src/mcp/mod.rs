@@ -1,0 +1,324 @@
+//! The MCP server: the plugin's tools over standard input and output.
+//!
+//! # Concurrency
+//!
+//! Calls run side by side on a pool of blocking threads, as many as the plugin
+//! has places for; more wait their turn in the order they came. Nothing about
+//! the session is kept here: the plugin's host reads it at every call, so a
+//! raise by another process governs the next one.
+//!
+//! # The end
+//!
+//! When standard input ends, or a signal asks for it, calls that have begun get
+//! a moment to be answered; then the process ends whether they are done or not.
+//! What a call has not committed by then is rolled back by the store.
+
+mod stdio;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use remora_host::{Plugin, Session, ToolError};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, RunningService, ServerInitializeError};
+use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
+use serde_json::{Value, json};
+
+/// Calls at once: the places that a plugin has when nothing else is said.
+const CALLS_AT_ONCE: usize = 16;
+
+/// How long calls that have begun may still take once the client has gone.
+/// With [`FLUSH`] and the end of the process it stays under a second, which is
+/// what clients wait before they kill a server.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// How long answers that are ready may take to be written at the end.
+const FLUSH: Duration = Duration::from_millis(100);
+
+/// Serves the plugin's tools to the client on standard input and output, until
+/// it closes them or a signal ends the process.
+///
+/// # Errors
+/// When the plugin can't say what its tools are, or the process can't have the
+/// threads it needs. The client's mistakes are answered, and end nothing.
+pub(crate) fn serve(plugin: Arc<Plugin>, session: Session) -> anyhow::Result<()> {
+    let server = Server::new(plugin, session)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(CALLS_AT_ONCE)
+        .build()
+        .context("The server can't be started")?;
+    let served = runtime.block_on(run(server));
+    // Without waiting for calls that are still running: see "The end".
+    runtime.shutdown_background();
+    served
+}
+
+async fn run(server: Server) -> anyhow::Result<()> {
+    let signal = signal().context("Signals can't be received")?;
+    let (stdio, ends) = stdio::open().context("Standard input and output can't be used")?;
+    let serving = async {
+        match server.serve(stdio).await {
+            Ok(running) => RunningService::waiting(running)
+                .await
+                .map(drop)
+                .context("The server failed"),
+            // A client may go before it has said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error).context("The client could not be served"),
+        }
+    };
+    let ending = async {
+        tokio::select! {
+            () = ends.ended.notified() => {}
+            () = signal => ends.stop_reading(),
+        }
+        tokio::time::sleep(GRACE).await;
+    };
+    let served = tokio::select! {
+        served = serving => served,
+        () = ending => {
+            tracing::warn!("the client has gone, and calls were left unfinished");
+            Ok(())
+        }
+    };
+    // Gone with the transport, or stuck with a client that does not read.
+    let _ = tokio::time::timeout(FLUSH, ends.written).await;
+    served
+}
+
+/// Resolves when the process is asked to end. Asks for the signals at once.
+#[cfg(unix)]
+fn signal() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Resolves when the process is asked to end.
+#[cfg(not(unix))]
+fn signal() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Without it the process ends by the system's own handler.
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// What answers a client's requests.
+struct Server {
+    plugin: Arc<Plugin>,
+    session: Session,
+    tools: Vec<Tool>,
+    config: ServerConfig,
+}
+
+impl Server {
+    fn new(plugin: Arc<Plugin>, session: Session) -> anyhow::Result<Self> {
+        let tools = plugin
+            .tools()
+            .context("The plugin does not say what its tools are")?
+            .into_iter()
+            .map(tool)
+            .collect::<anyhow::Result<_>>()?;
+        let instructions = plugin
+            .instructions()
+            .context("The plugin has no instructions")?;
+        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(
+                Implementation::new("remora", env!("CARGO_PKG_VERSION")).with_title("Remora"),
+            )
+            .with_instructions(instructions);
+        Ok(Self {
+            plugin,
+            session,
+            tools,
+            config,
+        })
+    }
+}
+
+fn tool(tool: remora_host::Tool) -> anyhow::Result<Tool> {
+    let schema = |json: &str| -> anyhow::Result<Arc<JsonObject>> {
+        serde_json::from_str(json)
+            .map(Arc::new)
+            .with_context(|| format!("A schema of the tool {} is no JSON object", tool.name))
+    };
+    let input = schema(&tool.input_schema)?;
+    let output = schema(&tool.output_schema)?;
+    let annotations = ToolAnnotations::new()
+        .read_only(tool.read_only)
+        .destructive(tool.destructive)
+        .idempotent(tool.idempotent)
+        .open_world(false);
+    Ok(Tool::new(tool.name, tool.description, input)
+        .with_title(tool.title)
+        .with_raw_output_schema(output)
+        .with_annotations(annotations))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        self.config.clone()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = context
+            .extensions
+            .get::<stdio::Arguments>()
+            .map(|arguments| Arc::clone(&arguments.0))
+            .ok_or_else(|| ErrorData::internal_error("The arguments are lost", None))?;
+        let plugin = Arc::clone(&self.plugin);
+        let session = self.session.clone();
+        let call =
+            tokio::task::spawn_blocking(move || plugin.invoke(&session, &request.name, &arguments));
+        let waiting = call.abort_handle();
+        tokio::select! {
+            answer = call => match answer {
+                Ok(answer) => result(answer).map(CallToolResponse::from),
+                Err(error) => {
+                    tracing::error!("a call failed: {error}");
+                    Err(ErrorData::internal_error("The call failed", None))
+                }
+            },
+            () = context.ct.cancelled() => {
+                // Keeps a call from beginning. One that has begun goes on, and
+                // its answer is dropped.
+                waiting.abort();
+                Err(ErrorData::internal_error("The call was cancelled", None))
+            }
+        }
+    }
+
+    /// A request that rmcp could read as none it knows: its method is unknown,
+    /// or its parameters are not that method's.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if matches!(
+            request.method.as_str(),
+            "initialize" | "ping" | "tools/list"
+        ) {
+            return Err(ErrorData::invalid_params(
+                format!("The parameters of {} can't be read", request.method),
+                None,
+            ));
+        }
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            request.method,
+            None,
+        ))
+    }
+}
+
+/// A tool's answer as MCP puts it. What went wrong with a call is a result that
+/// the model sees; only a tool that does not exist is an error of the protocol.
+fn result(answer: Result<String, ToolError>) -> Result<CallToolResult, ErrorData> {
+    match answer {
+        Ok(answer) => Ok(match serde_json::from_str::<JsonObject>(&answer) {
+            Ok(object) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(answer)]);
+                result.structured_content = Some(Value::Object(object));
+                result
+            }
+            Err(error) => {
+                tracing::error!("the plugin's answer is no JSON object: {error}");
+                failure("plugin_failed", "The plugin's answer can't be read.")
+            }
+        }),
+        Err(error) if error.code == "unknown_tool" => {
+            Err(ErrorData::invalid_params(error.message, None))
+        }
+        Err(error) => Ok(failure(&error.code, &error.message)),
+    }
+}
+
+/// In text alone: clients hold structured content to the tool's output schema,
+/// some of them that of a failure too.
+fn failure(code: &str, message: &str) -> CallToolResult {
+    let failure = json!({"error": {"code": code, "message": message}});
+    CallToolResult::error(vec![ContentBlock::text(failure.to_string())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(code: &str) -> Result<CallToolResult, ErrorData> {
+        result(Err(ToolError {
+            code: code.to_owned(),
+            message: "Why.".to_owned(),
+        }))
+    }
+
+    #[test]
+    fn an_answer_is_structured_and_the_same_as_text() {
+        let answer = r#"{"found":true,"key":"k"}"#;
+        let result = result(Ok(answer.to_owned())).expect("a result");
+        let result = serde_json::to_value(result).expect("serialises");
+        assert_eq!(result["content"][0]["text"], answer);
+        assert_eq!(result["structuredContent"].to_string(), answer);
+        assert_ne!(result["isError"], true);
+    }
+
+    #[test]
+    fn a_failure_is_a_result_with_its_code() {
+        let result =
+            serde_json::to_value(failed("refused").expect("a result")).expect("serialises");
+        assert_eq!(result["isError"], true);
+        assert_eq!(
+            result["content"][0]["text"],
+            r#"{"error":{"code":"refused","message":"Why."}}"#
+        );
+        assert!(result.get("structuredContent").is_none());
+    }
+
+    #[test]
+    fn an_unknown_tool_is_an_error_of_the_protocol() {
+        let error = failed("unknown_tool").expect_err("an error");
+        assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+        assert_eq!(error.message, "Why.");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_object_is_the_plugins_failure() {
+        for answer in ["[]", "", "7"] {
+            let result = result(Ok(answer.to_owned())).expect("a result");
+            assert_eq!(result.is_error, Some(true), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What goes wrong in a file, turned into what the caller is told.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::error::Error;
+
+/// What went wrong inside a file, before it is said where.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// SQLite said so.
+    Sql(rusqlite::Error),
+    /// The system said so.
+    Io(io::Error),
+    /// Something in the file is not what Remora wrote. Says what.
+    Altered(&'static str),
+    /// The file is of a newer schema: found, known.
+    Newer(i64, i64),
+    /// The file is something else than its name says.
+    Foreign(String),
+    /// Already said.
+    Said(Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Said(error)
+    }
+}
+
+/// Which file: by a name that may be said to anybody, and by its path, which
+/// only logs and the operator see.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    name: String,
+    path: PathBuf,
+}
+
+impl Place {
+    /// A file that callers are told of by `name` alone.
+    pub(super) fn named(name: String, path: &Path) -> Self {
+        Self {
+            name,
+            path: path.to_owned(),
+        }
+    }
+
+    /// A file that only the operator is told of, by its path.
+    pub(super) fn path(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            path: path.to_owned(),
+        }
+    }
+
+    /// Says what went wrong here.
+    pub(super) fn say(&self, fault: Fault) -> Error {
+        match fault {
+            Fault::Said(error) => error,
+            Fault::Altered(what) => self.altered(what),
+            Fault::Newer(found, known) => Error::unavailable(
+                format!("{} has the schema {found}, from a newer Remora", self.name),
+                format!("This Remora knows schemas up to {known}"),
+                "Use the newer Remora, or a backup from before it",
+            )
+            .caused_by(self.cause("newer schema")),
+            Fault::Foreign(what) => Error::unavailable(
+                format!("{} is not what its name says: {what}", self.name),
+                "A file belongs to one agent and one level, and to the store it was made in",
+                "Put the right file back, or take this one away",
+            )
+            .caused_by(self.cause("wrong file")),
+            Fault::Io(error) => self.io(error),
+            Fault::Sql(error) => self.sql(error),
+        }
+    }
+
+    fn altered(&self, what: &'static str) -> Error {
+        Error::unavailable(
+            format!("{} was altered outside Remora: {what}", self.name),
+            "What fails its seal is never served",
+            "Put a backup back, or ask the person who runs the store to look at the file",
+        )
+        .caused_by(self.cause(what))
+    }
+
+    fn cause(&self, error: impl fmt::Display) -> Cause {
+        Cause(format!("{}: {error}", self.path.display()))
+    }
+
+    fn io(&self, error: io::Error) -> Error {
+        let cause = self.cause(&error);
+        let (what, allowed, remedy) = match error.kind() {
+            io::ErrorKind::PermissionDenied => (
+                "may not be opened",
+                "The store belongs to the user who runs Remora",
+                "Correct its owner and permissions, or choose another store",
+            ),
+            io::ErrorKind::ReadOnlyFilesystem => (
+                "is on a read-only file system",
+                "A store must be writable",
+                "Make it writable, or choose another store",
+            ),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (
+                "can't grow: the disk is full",
+                "",
+                "Free some space and try again; nothing was lost",
+            ),
+            io::ErrorKind::NotADirectory => (
+                "can't be made: something on the way to it is not a directory",
+                "A store is a directory",
+                "Choose another store, or move the file away",
+            ),
+            io::ErrorKind::NotFound => ("is gone", "", "Put it back from a backup"),
+            io::ErrorKind::Unsupported => (
+                "is on a file system that lacks hard links",
+                "A store needs them to make its files all at once",
+                "Choose a store on another file system",
+            ),
+            _ => ("can't be reached", "", "See the log for the cause"),
+        };
+        Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)
+    }
+
+    fn sql(&self, error: rusqlite::Error) -> Error {
+        let (what, allowed, remedy) = match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => (
+                "was broken off: the call took too long",
+                "A call has a time limit; nothing was changed",
+                "Ask for less at once",
+            ),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                ("is busy: another process holds its lock", "", "Try again")
+            }
+            Some(ErrorCode::DiskFull) => (
+                "can't grow: the disk is full",
+                "Nothing was changed",
+                "Free some space and try again",
+            ),
+            Some(ErrorCode::ReadOnly) => (
+                "is read-only",
+                "A store must be writable",
+                "Correct its permissions or its file system",
+            ),
+            Some(ErrorCode::PermissionDenied) => (
+                "may not be opened",
+                "The store belongs to the user who runs Remora",
+                "Correct its owner and permissions",
+            ),
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => (
+                "is damaged",
+                "What can't be read whole is not served",
+                "Put a backup back",
+            ),
+            Some(ErrorCode::CannotOpen) => (
+                "can't be opened",
+                "It must be a file of the user who runs Remora, not a symbolic link",
+                "Correct its kind and permissions, or put a backup back",
+            ),
+            Some(ErrorCode::SystemIoFailure) => (
+                "can't be read or written: the disk reports an error",
+                "",
+                "Look at the disk, and put a backup back where it is damaged",
+            ),
+            Some(ErrorCode::OutOfMemory) => ("needs more memory than there is", "", "Try again"),
+            _ => (
+                "can't answer",
+                "",
+                "See the log for the cause; where it stays, put a backup back",
+            ),
+        };
+        let cause = self.cause(&error);
+        Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)
+    }
+}
+
+/// What lies behind an error, with the path: for logs.
+#[derive(Debug)]
+struct Cause(String);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Cause {}

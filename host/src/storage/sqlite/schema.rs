@@ -1,0 +1,392 @@
+//! The tables of a level's file and of `sessions.db`, and how older ones become
+//! newer ones.
+//!
+//! # Compatibility
+//!
+//! `PRAGMA user_version` counts the migrations that a file has seen; each list
+//! below is only ever appended to. A file runs through all it lacks in one
+//! exclusive transaction, so it is either before or after. A file with a higher
+//! number is from a newer Remora, and is refused untouched.
+//!
+//! # By hand
+//!
+//! An operator may read any file with plain `sqlite3`: `live_memory` is what is
+//! served now, `record` everything, and dates compare with SQLite's own
+//! `datetime('now')`. Writing by hand breaks the seals.
+
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+use super::event;
+use super::fault::Fault;
+use super::layout::LevelFile;
+use super::record::Book;
+use crate::seal::{Purpose, Sealer};
+
+/// "Remr": what the file of a level says it is.
+pub(super) const LEVEL_ID: i32 = 0x5265_6d72;
+/// "RemS": what `sessions.db` says it is.
+pub(super) const SESSIONS_ID: i32 = 0x5265_6d53;
+
+/// How words are told apart and brought to their stems. Part of what the index
+/// holds: another analyser needs a migration that indexes again.
+pub(super) const ANALYSER: &str = "porter unicode61 1";
+
+/// The condition on a record that the index holds it: believed, and nothing took
+/// its place. What is live has not expired besides, and no edge hides it. Literal
+/// in every query, so that SQLite sees that the partial indexes fit.
+macro_rules! indexed {
+    () => {
+        "standing = 'trusted' AND superseded_at IS NULL AND deleted_at IS NULL"
+    };
+}
+pub(super) use indexed;
+
+/// What makes a level's file, oldest first.
+pub(super) const LEVEL: &[&str] = &[concat!(
+    r"
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    seal  BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT, WITHOUT ROWID;
+
+-- All versions of all memories. The content comes last, so that reading the
+-- other columns never walks through it.
+CREATE TABLE record (
+    seq           INTEGER PRIMARY KEY,
+    id            TEXT NOT NULL UNIQUE CHECK (length(id) = 32),
+    key           TEXT NOT NULL CHECK (key <> ''),
+    tags          TEXT NOT NULL CHECK (json_valid(tags)),
+    origin        TEXT NOT NULL CHECK (origin IN ('user', 'agent', 'tool')),
+    standing      TEXT NOT NULL CHECK (standing IN ('trusted', 'pending', 'quarantined')),
+    source        TEXT,
+    session       TEXT NOT NULL,
+    version       INTEGER NOT NULL CHECK (version > 0),
+    created_at    TEXT NOT NULL CHECK (length(created_at) = 23),
+    updated_at    TEXT NOT NULL CHECK (length(updated_at) = 23),
+    confirmed_at  TEXT CHECK (length(confirmed_at) = 23),
+    expires_at    TEXT CHECK (length(expires_at) = 23),
+    superseded_at TEXT CHECK (length(superseded_at) = 23),
+    deleted_at    TEXT CHECK (length(deleted_at) = 23),
+    -- 1: a tombstone, which hides the key's versions on lower levels.
+    hides_lower   INTEGER NOT NULL CHECK (hides_lower = 0 OR (hides_lower = 1 AND deleted_at IS NOT NULL)),
+    -- The ids whose place it was saved to take, as JSON. The edges are made once
+    -- it is trusted.
+    supersedes    TEXT NOT NULL CHECK (json_valid(supersedes)),
+    seal          BLOB NOT NULL CHECK (length(seal) = 32),
+    content       TEXT NOT NULL CHECK (content <> '' OR hides_lower = 1)
+) STRICT;
+CREATE UNIQUE INDEX record_live ON record (key)
+    WHERE ",
+    indexed!(),
+    r";
+CREATE UNIQUE INDEX record_tombstone ON record (key)
+    WHERE hides_lower = 1 AND superseded_at IS NULL;
+CREATE INDEX record_version ON record (key, version);
+CREATE INDEX record_expiry ON record (expires_at)
+    WHERE expires_at IS NOT NULL AND ",
+    indexed!(),
+    r";
+CREATE INDEX record_apart ON record (standing, key)
+    WHERE standing <> 'trusted' AND superseded_at IS NULL AND deleted_at IS NULL;
+
+-- The tags of the indexed records, in the order in which they are listed.
+CREATE TABLE record_tag (
+    tag TEXT NOT NULL,
+    key TEXT NOT NULL,
+    seq INTEGER NOT NULL REFERENCES record (seq) ON DELETE CASCADE,
+    PRIMARY KEY (tag, key, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX record_tag_seq ON record_tag (seq);
+
+-- What took the place of what. Kept where the newer record is, so that the old
+-- one is hidden only from those who can see the newer. It outlives both.
+CREATE TABLE edge (
+    old_id    TEXT NOT NULL,
+    new_id    TEXT NOT NULL,
+    old_level TEXT NOT NULL,
+    at        TEXT NOT NULL CHECK (length(at) = 23),
+    session   TEXT NOT NULL,
+    seal      BLOB NOT NULL CHECK (length(seal) = 32),
+    PRIMARY KEY (old_id, new_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX edge_new ON edge (new_id);
+CREATE INDEX edge_old_level ON edge (old_level, old_id);
+
+-- Confirmations, also of records on lower levels.
+CREATE TABLE stamp (
+    record_id TEXT NOT NULL,
+    at        TEXT NOT NULL CHECK (length(at) = 23),
+    session   TEXT NOT NULL,
+    origin    TEXT NOT NULL CHECK (origin IN ('user', 'agent', 'tool')),
+    source    TEXT,
+    seal      BLOB NOT NULL CHECK (length(seal) = 32),
+    PRIMARY KEY (record_id, at, session)
+) STRICT, WITHOUT ROWID;
+
+-- When records were last used from this level, and how often.
+CREATE TABLE usage (
+    record_id    TEXT PRIMARY KEY,
+    last_used_at TEXT NOT NULL CHECK (length(last_used_at) = 23),
+    uses         INTEGER NOT NULL CHECK (uses > 0)
+) STRICT, WITHOUT ROWID;
+
+-- The audit trail: never a key, a tag or content.
+CREATE TABLE event (
+    number  INTEGER PRIMARY KEY,
+    at      TEXT NOT NULL CHECK (length(at) = 23),
+    kind    TEXT NOT NULL,
+    session TEXT NOT NULL,
+    origin  TEXT NOT NULL CHECK (origin IN ('user', 'agent', 'tool')),
+    record  TEXT,
+    digest  BLOB CHECK (length(digest) = 32),
+    detail  TEXT,
+    chain   BLOB NOT NULL CHECK (length(chain) = 32)
+) STRICT;
+CREATE TRIGGER event_never_changes BEFORE UPDATE ON event
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append only'); END;
+CREATE TRIGGER event_never_goes BEFORE DELETE ON event
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append only'); END;
+
+-- What is served now, by SQLite's clock, to sessions of just this level.
+CREATE VIEW live_memory AS
+    SELECT id, key, content, tags, origin, source, session, version,
+           created_at, updated_at, confirmed_at, expires_at
+    FROM record
+    WHERE ",
+    indexed!(),
+    r"
+      AND (expires_at IS NULL OR expires_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
+      AND NOT EXISTS (SELECT 1 FROM edge WHERE edge.old_id = record.id);
+
+-- What the index holds.
+CREATE VIEW indexed_memory AS
+    SELECT seq, key, content, tags FROM record
+    WHERE ",
+    indexed!(),
+    r";
+CREATE VIRTUAL TABLE memory_fts USING fts5 (
+    key, content, tags,
+    tokenize = 'porter unicode61',
+    content = 'indexed_memory', content_rowid = 'seq'
+);
+INSERT INTO memory_fts (memory_fts, rank) VALUES ('secure-delete', 1);
+-- Each occurrence of each term.
+CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, instance);
+"
+)];
+
+/// What makes `sessions.db`, oldest first.
+pub(super) const SESSIONS: &[&str] = &[r"
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    seal  BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE session (
+    name       TEXT PRIMARY KEY,
+    agent      TEXT NOT NULL,
+    taint      TEXT NOT NULL,
+    clearance  TEXT NOT NULL,
+    origin     TEXT NOT NULL CHECK (origin IN ('user', 'agent', 'tool')),
+    observed   TEXT,
+    created_at TEXT NOT NULL CHECK (length(created_at) = 23),
+    updated_at TEXT NOT NULL CHECK (length(updated_at) = 23),
+    seal       BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT, WITHOUT ROWID;
+"];
+
+/// What a file is: its tables, and what its `meta` must say.
+#[derive(Clone, Copy)]
+pub(super) struct Kind<'a> {
+    /// Its `application_id`.
+    pub(super) id: i32,
+    /// Its migrations.
+    pub(super) steps: &'a [&'a str],
+    /// The agent and level it belongs to; none for `sessions.db`.
+    pub(super) file: Option<&'a LevelFile>,
+}
+
+impl<'a> Kind<'a> {
+    /// The file of a level.
+    pub(super) fn level(file: &'a LevelFile) -> Self {
+        Self {
+            id: LEVEL_ID,
+            steps: LEVEL,
+            file: Some(file),
+        }
+    }
+
+    /// `sessions.db`.
+    pub(super) fn sessions() -> Self {
+        Self {
+            id: SESSIONS_ID,
+            steps: SESSIONS,
+            file: None,
+        }
+    }
+
+    /// The schema that this program writes.
+    pub(super) fn schema(&self) -> i64 {
+        i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
+    }
+
+    /// The rows of `meta` that say what the file is.
+    fn description(&self) -> Vec<(&'static str, String)> {
+        let mut rows = vec![("schema", self.schema().to_string())];
+        match self.file {
+            Some(file) => rows.extend([
+                ("agent", file.agent.clone()),
+                ("level", file.level.name().to_owned()),
+                ("analyser", ANALYSER.to_owned()),
+            ]),
+            None => rows.push(("kind", "sessions".to_owned())),
+        }
+        rows
+    }
+
+    /// The seal of a row of `meta`. It covers what the file is, so that a row of
+    /// one file never fits in another.
+    pub(super) fn meta_seal(
+        &self,
+        sealer: &Sealer,
+        name: &str,
+        value: &str,
+    ) -> crate::seal::Encoder {
+        let seal = sealer.begin(Purpose::Meta);
+        match self.file {
+            Some(file) => seal.text(&file.agent).text(file.level.name()),
+            None => seal.none(),
+        }
+        .text(name)
+        .text(value)
+    }
+
+    /// Writes a row of `meta`.
+    pub(super) fn set_meta(
+        &self,
+        db: &Connection,
+        sealer: &Sealer,
+        name: &str,
+        value: &str,
+    ) -> Result<(), Fault> {
+        db.prepare_cached(
+            "INSERT INTO meta (name, value, seal) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET value = ?2, seal = ?3",
+        )?
+        .execute((
+            name,
+            value,
+            self.meta_seal(sealer, name, value).finish().as_slice(),
+        ))?;
+        Ok(())
+    }
+
+    /// Reads a row of `meta`, its seal checked.
+    pub(super) fn meta(
+        &self,
+        db: &Connection,
+        sealer: &Sealer,
+        name: &str,
+    ) -> Result<Option<String>, Fault> {
+        let found: Option<(String, Vec<u8>)> = db
+            .prepare_cached("SELECT value, seal FROM meta WHERE name = ?1")?
+            .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            None => Ok(None),
+            Some((value, seal)) if self.meta_seal(sealer, name, &value).fits(&seal) => {
+                Ok(Some(value))
+            }
+            Some(_) => Err(Fault::Altered("its description fails its seal")),
+        }
+    }
+
+    /// Checks that a file is what it should be, and of the schema that this
+    /// program writes. False: it is older, and can be migrated.
+    pub(super) fn check(&self, db: &Connection, sealer: &Sealer) -> Result<bool, Fault> {
+        let id: i32 = db.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+        if id != self.id {
+            return Err(Fault::Foreign("it is another kind of file".to_owned()));
+        }
+        let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version > self.schema() {
+            return Err(Fault::Newer(version, self.schema()));
+        }
+        self.check_description(db, sealer, version)?;
+        Ok(version == self.schema())
+    }
+
+    /// Checks that `meta` says what it should.
+    pub(super) fn check_description(
+        &self,
+        db: &Connection,
+        sealer: &Sealer,
+        version: i64,
+    ) -> Result<(), Fault> {
+        let mut statement = db.prepare_cached("SELECT value, seal FROM meta WHERE name = ?1")?;
+        for (name, expected) in self.description() {
+            let found: Option<(String, Vec<u8>)> = statement
+                .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((value, seal)) = found else {
+                return Err(Fault::Altered("its description is incomplete"));
+            };
+            let expected = match name {
+                "schema" => version.to_string(),
+                // An older analyser is what a migration is for.
+                "analyser" if version < self.schema() => value.clone(),
+                _ => expected,
+            };
+            if value != expected {
+                return Err(Fault::Foreign(format!("it is of another {name}")));
+            }
+            if !self.meta_seal(sealer, name, &value).fits(&seal) {
+                return Err(Fault::Altered(
+                    "its description fails its seal, or it comes from another store",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a file to the schema that this program writes, in one exclusive
+    /// transaction. Does nothing to a file that is there already, so that any
+    /// number of processes may ask at once.
+    pub(super) fn migrate(&self, db: &mut Connection, sealer: &Sealer) -> Result<(), Fault> {
+        let tx = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+        let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version > self.schema() {
+            return Err(Fault::Newer(version, self.schema()));
+        }
+        if version == self.schema() {
+            return Ok(());
+        }
+        if version == 0 {
+            // Only ever an empty file that this process has just made.
+            let tables: i64 =
+                tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            if tables != 0 {
+                return Err(Fault::Foreign("it is another kind of file".to_owned()));
+            }
+            tx.pragma_update(None, "application_id", self.id)?;
+        }
+        for step in self
+            .steps
+            .iter()
+            .skip(usize::try_from(version).unwrap_or(usize::MAX))
+        {
+            tx.execute_batch(step)?;
+        }
+        for (name, value) in self.description() {
+            self.set_meta(&tx, sealer, name, &value)?;
+        }
+        if let (0, Some(file)) = (version, self.file) {
+            event::begin(&tx, &Book { file, sealer })?;
+        }
+        tx.pragma_update(None, "user_version", self.schema())?;
+        tx.commit()?;
+        Ok(())
+    }
+}
