@@ -41,13 +41,13 @@ impl Origin {
         if self.outranks(other) { other } else { self }
     }
 
-    /// Its name in JSON and in files, `user` for example.
+    /// Its name in JSON and in files, `USER` for example.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::User => "user",
-            Self::Agent => "agent",
-            Self::Tool => "tool",
+            Self::User => "USER",
+            Self::Agent => "AGENT",
+            Self::Tool => "TOOL",
         }
     }
 }
@@ -69,7 +69,7 @@ impl FromStr for Origin {
             .ok_or_else(|| {
                 Error::invalid(
                     format!("\"{}\" is not an origin", text.escape_debug()),
-                    "An origin is user, agent or tool",
+                    "An origin is user, agent or tool, in any case",
                     "Give one of these",
                 )
             })

@@ -5,7 +5,7 @@
 //! The tests are in `tests/`, one binary, so that wasmtime is linked once.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use remora_host::storage::SqliteStorage;
@@ -198,11 +198,7 @@ pub fn open_with(
     clock: &Arc<StandingClock>,
     options: SqliteOptions,
 ) -> Result<Store, remora_host::Error> {
-    let options = SqliteOptions {
-        page_rows: Some(2),
-        ..options
-    };
-    let storage = SqliteStorage::open(path, options)?;
+    let storage = SqliteStorage::open(path, options.page_rows(2))?;
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     Ok(Store::with(Arc::new(storage), clock))
 }
@@ -319,20 +315,4 @@ impl Calls for Session {
 pub fn run(puppet: &Plugin, session: &Session, steps: Value) -> Result<Vec<Value>, ToolError> {
     let answer = puppet.invoke(session, "run", &steps.to_string())?;
     Ok(serde_json::from_str(&answer).expect("the puppet answers JSON"))
-}
-
-/// Ids in a fixed order.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// The next one: 32 hexadecimal digits.
-    pub fn next(&self) -> String {
-        format!("{:032x}", self.0.fetch_add(1, Ordering::SeqCst))
-    }
-
-    /// Goes on from there.
-    pub fn set(&self, next: u64) {
-        self.0.store(next, Ordering::SeqCst);
-    }
 }

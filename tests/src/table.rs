@@ -177,6 +177,8 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
         "retire" if same => (text("retired"), text("-")),
         "retire" => (text("nothing"), untouched),
         "retire-hide-lower" if same => (text("retired"), format!("{own} tombstone")),
+        // Where there is nothing to hide, no tombstone is left.
+        "retire-hide-lower" if !seen => (text("nothing"), untouched),
         "retire-hide-lower" => (text("nothing"), also_own("tombstone")),
         other => unreachable!("the specification lacks {other}"),
     }

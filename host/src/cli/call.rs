@@ -21,15 +21,15 @@ pub(crate) struct CallArgs {
     /// The tool's name: `remora tools` lists them
     tool: String,
     /// Its arguments, a JSON object; - reads standard input
-    #[arg(allow_hyphen_values = true, default_value = "{}")]
-    json: String,
+    #[arg(value_name = "JSON", allow_hyphen_values = true, default_value = "{}")]
+    arguments: String,
 }
 
 pub(crate) fn run(context: &mut Context<'_>, args: CallArgs) -> anyhow::Result<Exit> {
-    let arguments = if args.json == "-" {
+    let arguments = if args.arguments == "-" {
         standard_input("arguments", MOST_ARGUMENTS)?
     } else {
-        args.json
+        args.arguments
     };
     let session = context.session()?;
     let plugin = context.plugin()?;

@@ -16,7 +16,7 @@ use super::call::standard_input;
 use super::console::Console;
 use super::context::Context;
 use super::failure::Exit;
-use super::text::{Table, cut, fields, wrap};
+use super::text::{self, Table, cut, fields, wrap};
 use super::visible;
 
 /// Columns that a list gives to tags.
@@ -146,18 +146,22 @@ pub(crate) fn save(context: &mut Context<'_>, args: SaveArgs) -> anyhow::Result<
     if let Some(source) = args.source {
         arguments.insert("source".to_owned(), source.into());
     }
-    let Some(answer) = answer::<Answer>(context, "memory_save", arguments)? else {
-        return Ok(Exit::Done);
-    };
-    context.console.line(&format!(
-        "{}: {}, version {} at {}, origin {}",
-        visible::line(&answer.key),
-        visible::line(&answer.outcome),
-        answer.version,
-        visible::line(&answer.classification),
-        visible::line(&answer.origin),
-    ))?;
-    Ok(Exit::Done)
+    answer(
+        context,
+        "memory_save",
+        arguments,
+        |console, answer: Answer| {
+            console.line(&format!(
+                "{}: {}, version {} at {}, origin {}",
+                visible::line(&answer.key),
+                visible::line(&answer.outcome),
+                answer.version,
+                visible::line(&answer.classification),
+                visible::line(&answer.origin),
+            ))?;
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn get(context: &mut Context<'_>, args: GetArgs) -> anyhow::Result<Exit> {
@@ -208,34 +212,37 @@ pub(crate) fn search(context: &mut Context<'_>, args: SearchArgs) -> anyhow::Res
     if let Some(most) = args.max_results {
         arguments.insert("max_results".to_owned(), most.into());
     }
-    let Some(answer) = answer::<Answer>(context, "memory_search", arguments)? else {
-        return Ok(Exit::Done);
-    };
-    let console = &mut context.console;
-    for (i, shown) in answer.results.iter().enumerate() {
-        if i > 0 {
-            console.line("")?;
-        }
-        console.line(&format!(
-            "{}  {}",
-            visible::line(&shown.key),
-            provenance(shown)
-        ))?;
-        let words = shown.snippet.as_ref().unwrap_or(&shown.content);
-        for line in wrap(&visible::line(words), console.width.saturating_sub(2)) {
-            console.line(&format!("  {line}"))?;
-        }
-        if let Some(conflict) = &shown.conflict {
-            console.line(&format!("  {}", beneath(conflict)))?;
-        }
-    }
-    if answer.results.is_empty() {
-        console.remark("Nothing was found.")?;
-    }
-    if answer.truncated {
-        console.remark("There is more: the answer was cut because it was large.")?;
-    }
-    Ok(Exit::Done)
+    answer(
+        context,
+        "memory_search",
+        arguments,
+        |console, answer: Answer| {
+            for (i, shown) in answer.results.iter().enumerate() {
+                if i > 0 {
+                    console.line("")?;
+                }
+                console.line(&format!(
+                    "{}  {}",
+                    visible::line(&shown.key),
+                    provenance(shown)
+                ))?;
+                let words = shown.snippet.as_ref().unwrap_or(&shown.content);
+                for line in wrap(&visible::line(words), console.width.saturating_sub(2)) {
+                    console.line(&format!("  {line}"))?;
+                }
+                if let Some(conflict) = &shown.conflict {
+                    console.line(&format!("  {}", beneath(conflict)))?;
+                }
+            }
+            if answer.results.is_empty() {
+                console.remark("Nothing was found.")?;
+            }
+            if answer.truncated {
+                console.remark("There is more: the answer was cut because it was large.")?;
+            }
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<Exit> {
@@ -257,40 +264,44 @@ pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<
     if let Some(limit) = args.limit {
         arguments.insert("limit".to_owned(), limit.into());
     }
-    let Some(answer) = answer::<Answer>(context, "memory_list", arguments)? else {
-        return Ok(Exit::Done);
-    };
-    let console = &mut context.console;
-    let tagged = answer.memories.iter().any(|shown| !shown.tags.is_empty());
-    let mut table = Table::new(if tagged {
-        &["KEY", "LEVEL", "ORIGIN", "AGE", "TAGS", "CONTENT"]
-    } else {
-        &["KEY", "LEVEL", "ORIGIN", "AGE", "CONTENT"]
-    });
-    for shown in &answer.memories {
-        let mut row = vec![
-            visible::line(&shown.key),
-            visible::line(&shown.classification),
-            visible::line(&shown.origin),
-            age(shown.age_days),
-        ];
-        if tagged {
-            row.push(cut(&visible::line(&shown.tags.join(", ")), TAGS_WIDTH));
-        }
-        row.push(visible::line(&shown.content));
-        table.row(row);
-    }
-    table.print(console)?;
-    if answer.memories.is_empty() {
-        console.remark("There are no memories that match and that this session can see.")?;
-    }
-    if let Some(cursor) = answer.next_cursor {
-        console.remark(&format!(
-            "There is more: add --cursor {}",
-            visible::line(&cursor)
-        ))?;
-    }
-    Ok(Exit::Done)
+    answer(
+        context,
+        "memory_list",
+        arguments,
+        |console, answer: Answer| {
+            let tagged = answer.memories.iter().any(|shown| !shown.tags.is_empty());
+            let mut table = Table::new(if tagged {
+                &["KEY", "LEVEL", "ORIGIN", "AGE", "TAGS", "CONTENT"]
+            } else {
+                &["KEY", "LEVEL", "ORIGIN", "AGE", "CONTENT"]
+            });
+            for shown in &answer.memories {
+                let mut row = vec![
+                    visible::line(&shown.key),
+                    visible::line(&shown.classification),
+                    visible::line(&shown.origin),
+                    age(shown.age_days),
+                ];
+                if tagged {
+                    row.push(cut(&visible::line(&shown.tags.join(", ")), TAGS_WIDTH));
+                }
+                row.push(visible::line(&shown.content));
+                table.row(row);
+            }
+            table.print(console)?;
+            if answer.memories.is_empty() {
+                console
+                    .remark("There are no memories that match and that this session can see.")?;
+            }
+            if let Some(cursor) = answer.next_cursor {
+                console.remark(&format!(
+                    "There is more: add --cursor {}",
+                    visible::line(&cursor)
+                ))?;
+            }
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn delete(context: &mut Context<'_>, args: DeleteArgs) -> anyhow::Result<Exit> {
@@ -305,22 +316,26 @@ pub(crate) fn delete(context: &mut Context<'_>, args: DeleteArgs) -> anyhow::Res
     if args.hide_lower {
         arguments.insert("hide_lower".to_owned(), true.into());
     }
-    let Some(answer) = answer::<Answer>(context, "memory_delete", arguments)? else {
-        return Ok(Exit::Done);
-    };
-    let mut line = format!(
-        "{}: deleted at {}",
-        visible::line(&answer.key),
-        visible::line(&answer.classification)
-    );
-    if let Some(level) = answer.still_visible {
-        line.push_str(&format!(
-            "; its version at {} is visible now",
-            visible::line(&level)
-        ));
-    }
-    context.console.line(&line)?;
-    Ok(Exit::Done)
+    answer(
+        context,
+        "memory_delete",
+        arguments,
+        |console, answer: Answer| {
+            let mut line = format!(
+                "{}: deleted at {}",
+                visible::line(&answer.key),
+                visible::line(&answer.classification)
+            );
+            if let Some(level) = answer.still_visible {
+                line.push_str(&format!(
+                    "; its version at {} is visible now",
+                    visible::line(&level)
+                ));
+            }
+            console.line(&line)?;
+            Ok(())
+        },
+    )
 }
 
 pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
@@ -398,22 +413,22 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Calls a tool. With `--json` its answer is printed and there is nothing more
-/// to show; otherwise its notices are remarked and the answer is returned.
+/// Calls a tool and prints its answer: as it is with `--json`, and otherwise as
+/// `print` lays it out, with the notices behind it.
 fn answer<T: DeserializeOwned>(
     context: &mut Context<'_>,
     tool: &str,
     arguments: Map<String, Value>,
-) -> anyhow::Result<Option<T>> {
+    print: impl FnOnce(&mut Console<'_>, T) -> io::Result<()>,
+) -> anyhow::Result<Exit> {
     let text = context.invoke(tool, &Value::Object(arguments))?;
     if context.globals.json {
         context.console.line(&text)?;
-        return Ok(None);
+        return Ok(Exit::Done);
     }
-    let answer = parsed(tool, &text)?;
-    let value: Value = parsed(tool, &text)?;
-    notices(context, &value)?;
-    Ok(Some(answer))
+    print(&mut context.console, parsed(tool, &text)?)?;
+    notices(context, &parsed(tool, &text)?)?;
+    Ok(Exit::Done)
 }
 
 fn parsed<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
@@ -494,6 +509,10 @@ fn beneath(conflict: &Conflict) -> String {
     )
 }
 
+fn when(date: &str) -> String {
+    text::when(&visible::line(date))
+}
+
 fn age(days: u64) -> String {
     match days {
         0 => "today".to_owned(),
@@ -502,23 +521,12 @@ fn age(days: u64) -> String {
     }
 }
 
-/// A date of an answer without the milliseconds, which nobody reads.
-fn when(date: &str) -> String {
-    let date = visible::line(date);
-    match (date.get(..16), date.ends_with('Z')) {
-        (Some(minutes), true) => format!("{} UTC", minutes.replacen('T', " ", 1)),
-        _ => date,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn dates_and_ages_read_well() {
-        assert_eq!(when("2026-11-30T01:04:33.042Z"), "2026-11-30 01:04 UTC");
-        assert_eq!(when("soon"), "soon");
+    fn ages_read_well() {
         assert_eq!([age(0), age(1), age(400)], ["today", "1 day", "400 days"]);
     }
 }

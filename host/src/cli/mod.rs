@@ -192,6 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn no_command_has_an_argument_named_like_a_global_option() {
+        // clap finds values by these names, and would read one for the other.
+        fn names(command: &clap::Command) -> Vec<String> {
+            let own = command.get_arguments();
+            let below = command.get_subcommands().flat_map(names);
+            own.map(|arg| arg.get_id().to_string())
+                .chain(below)
+                .collect()
+        }
+        let cli = Cli::command();
+        let globals: Vec<&str> = cli
+            .get_arguments()
+            .map(|arg| arg.get_id().as_str())
+            .collect();
+        assert!(globals.contains(&"json"));
+        for command in cli.get_subcommands() {
+            for name in names(command) {
+                assert!(
+                    !globals.contains(&name.as_str()),
+                    "{name} of {}",
+                    command.get_name()
+                );
+            }
+        }
+    }
+
+    #[test]
     fn the_version_names_the_contract() {
         assert!(LONG_VERSION.ends_with(remora_host::CONTRACT_VERSION));
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::failure::Exit;
 use super::globals::Globals;
-use super::text::{Table, fields};
+use super::text::{Table, fields, when};
 use super::visible;
 
 #[derive(Args, Debug)]
@@ -87,7 +87,7 @@ fn list(context: &mut Context<'_>, store: &Store) -> anyhow::Result<Exit> {
             },
             row.clearance.to_string(),
             origin(row),
-            row.updated_at.to_string(),
+            when(&row.updated_at.to_string()),
         ]);
     }
     table.print(&mut context.console)?;
@@ -197,8 +197,8 @@ fn print(context: &mut Context<'_>, row: &SessionRow) -> anyhow::Result<()> {
             format!("{observed}, above its clearance: it writes no more"),
         ));
     }
-    lines.push(("made", row.created_at.to_string()));
-    lines.push(("changed", row.updated_at.to_string()));
+    lines.push(("made", when(&row.created_at.to_string())));
+    lines.push(("changed", when(&row.updated_at.to_string())));
     fields(&mut context.console, &lines)?;
     Ok(())
 }

@@ -86,6 +86,14 @@ fn split_off(line: &mut String, columns: usize) -> String {
     line.split_off(end)
 }
 
+/// A date of an answer, RFC 3339 in UTC, to the minute: nobody reads more.
+pub(crate) fn when(date: &str) -> String {
+    match (date.get(..16), date.ends_with('Z')) {
+        (Some(minute), true) => format!("{} UTC", minute.replacen('T', " ", 1)),
+        _ => date.to_owned(),
+    }
+}
+
 /// Names and values, one a line, the values under each other.
 pub(crate) fn fields(console: &mut Console<'_>, fields: &[(&str, String)]) -> io::Result<()> {
     let column = fields
@@ -181,6 +189,12 @@ mod tests {
         assert_eq!(wrap("  indented text", 10), ["  indented", "text"]);
         assert_eq!(wrap("成语接龙", 4), ["成语", "接龙"]);
         assert_eq!(wrap("成", 1), ["成"]);
+    }
+
+    #[test]
+    fn a_date_is_shown_to_the_minute() {
+        assert_eq!(when("2026-11-30T01:04:33.042Z"), "2026-11-30 01:04 UTC");
+        assert_eq!(when("soon"), "soon");
     }
 
     #[test]

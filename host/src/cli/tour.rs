@@ -139,8 +139,10 @@ impl Tour<'_, '_> {
         self.title(2, "Shadowing: one key, one answer for each level")?;
         let low = "Deploys go out on Tuesdays.";
         let high = "Deploys go out on Tuesdays; Bo does hotfixes on Fridays.";
-        self.run(&["save", "deploy", low])?;
-        self.run(&["--taint", "internal", "save", "deploy", high])?;
+        self.run(&["save", "deploy", low, "--source", "the wiki"])?;
+        self.run(&[
+            "--taint", "internal", "save", "deploy", high, "--source", "Bo",
+        ])?;
         let public = self.run(&["get", "deploy"])?;
         let internal = self.run(&["--taint", "internal", "get", "deploy"])?;
         self.check(
