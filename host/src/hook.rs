@@ -41,9 +41,17 @@ pub fn screen(arguments: &str) -> Result<Screened<'_>, Error> {
         return Ok(unchanged);
     }
     let Strict(parsed) = serde_json::from_str(arguments).map_err(|error| {
+        let error = error.to_string();
+        // The parser says where, and only that an escape ended.
+        let allowed = if error.contains("hex escape") {
+            "A character past \\uffff is written as itself or as two escapes, a surrogate pair; \
+             half of one is no character"
+        } else {
+            "Arguments are one JSON object, in which no key stands twice"
+        };
         Error::invalid(
             format!("The arguments can't be read: {error}"),
-            "Arguments are one JSON object, in which no key stands twice",
+            allowed,
             "Correct them and call again",
         )
     })?;

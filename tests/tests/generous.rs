@@ -10,7 +10,7 @@ use wasmtime::component::{Component, HasSelf, Linker, Resource, ResourceTable};
 use wasmtime::{Cache, CacheConfig, Config, Engine, Store};
 
 mod generated {
-    #![expect(missing_docs, clippy::all, reason = "generated from wit/")]
+    #![allow(missing_docs, clippy::all, reason = "generated from wit/")]
 
     wasmtime::component::bindgen!({
         path: "../wit",

@@ -10,7 +10,7 @@ use remora_tests::{Calls, Sandbox, puppet, remora};
 fn without_the_hook(session: &Session, tool: &str, arguments: &str) -> Result<String, (String, String)> {
     remora()
         .call(session, |plugin, store| {
-            plugin.remora_memory_toolbox().call_invoke(store, tool, arguments)
+            plugin.remora_memory_toolbox().call_invoke(store, tool, &arguments.to_owned())
         })
         .expect("no trap")
         .map_err(|error| (error.code, error.message))

@@ -243,11 +243,11 @@ fn a_made_up_note_is_refused_and_a_known_one_says_no_more_than_that() {
         assert_eq!(answer[0]["err"]["code"], "invalid_argument");
         assert!(!answer[0].to_string().contains("heliotrope"));
     }
-    assert!(sandbox.trail(Level::Internal).is_empty());
+    assert_eq!(sandbox.trail(Level::Internal), ["raise"]);
     session.told(json!([{ "do": "note", "argument": "taint" }])).expect("an answer");
     let events = sandbox.store.events(AGENT, Level::Internal).expect("a trail");
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].detail.as_deref(), Some("taint"));
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[1].detail.as_deref(), Some("taint"));
 }
 
 #[test]

@@ -420,7 +420,7 @@ fn one_agent_sees_nothing_of_another() {
 
 /// Whatever is done to `sessions.db`: no call of any session is answered, old or
 /// new, kept or not.
-fn assert_every_call_is_refused(sandbox: &Sandbox, sessions: &[Session], what: &str) {
+fn assert_every_call_is_refused(sessions: &[Session], what: &str) {
     for session in sessions {
         for (tool, arguments) in every_tool() {
             let answer = session.raw(tool, &arguments.to_string());
@@ -432,10 +432,18 @@ fn assert_every_call_is_refused(sandbox: &Sandbox, sessions: &[Session], what: &
         let steps = json!([{ "do": "shelves" }]);
         assert!(session.told(steps).is_err(), "{what}: the puppet was let in");
     }
-    let _ = sandbox;
 }
 
-fn control_plane(what: &str, break_it: impl FnOnce(&Sandbox)) {
+/// Whether a process that runs already may go on with what it has read: only
+/// where the file was written over behind SQLite's back, and then only as what
+/// it was.
+#[derive(Clone, Copy, PartialEq)]
+enum Running {
+    Refused,
+    RefusedOrTrue,
+}
+
+fn control_plane(what: &str, running: Running, break_it: impl FnOnce(&Sandbox)) {
     let sandbox = Sandbox::new();
     sandbox.at(RESTRICTED).save("k", "heliotrope");
     let sessions = [
@@ -446,14 +454,30 @@ fn control_plane(what: &str, break_it: impl FnOnce(&Sandbox)) {
             .one_shot(&SessionOptions::new(AGENT).taint(RESTRICTED))
             .expect("a session"),
     ];
+    rusqlite::Connection::open(sessions_db(&sandbox))
+        .and_then(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+        .expect("a checkpoint");
     break_it(&sandbox);
-    assert_every_call_is_refused(&sandbox, &sessions, what);
-    // A process that comes later is no better off.
+    match running {
+        Running::Refused => assert_every_call_is_refused(&sessions, what),
+        Running::RefusedOrTrue => {
+            if let Ok(answer) = sessions[0].raw("memory_get", r#"{"key":"k"}"#) {
+                assert!(answer.contains(r#""found":false"#), "{what}: {answer}");
+            }
+            if let Ok(row) = sessions[0].state() {
+                assert_eq!(row.taint, PUBLIC, "{what}");
+            }
+        }
+    }
+    // A process that comes later is refused in any case.
     if let Ok(store) = sandbox.reopen() {
         for name in ["PUBLIC", "RESTRICTED", "another"] {
             if let Ok(session) = store.session(name, &SessionOptions::new(AGENT)) {
-                assert_every_call_is_refused(&sandbox, &[session], what);
+                assert_every_call_is_refused(&[session], what);
             }
+        }
+        if let Ok(session) = store.one_shot(&SessionOptions::new(AGENT).taint(RESTRICTED)) {
+            assert_every_call_is_refused(&[session], what);
         }
     }
 }
@@ -464,7 +488,7 @@ fn sessions_db(sandbox: &Sandbox) -> std::path::PathBuf {
 
 #[test]
 fn a_control_plane_that_is_gone_refuses_every_call() {
-    control_plane("gone", |sandbox| {
+    control_plane("gone", Running::Refused, |sandbox| {
         for file in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
             drop(std::fs::remove_file(sandbox.path().join(file)));
         }
@@ -473,17 +497,17 @@ fn a_control_plane_that_is_gone_refuses_every_call() {
 
 #[test]
 fn a_control_plane_of_garbage_refuses_every_call() {
-    control_plane("garbage", |sandbox| {
+    control_plane("garbage", Running::RefusedOrTrue, |sandbox| {
         std::fs::write(sessions_db(sandbox), vec![0xa5; 64 * 1024]).expect("written");
     });
-    control_plane("empty", |sandbox| {
+    control_plane("empty", Running::RefusedOrTrue, |sandbox| {
         std::fs::write(sessions_db(sandbox), b"").expect("written");
     });
 }
 
 #[test]
 fn a_control_plane_that_became_a_folder_refuses_every_call() {
-    control_plane("a folder", |sandbox| {
+    control_plane("a folder", Running::Refused, |sandbox| {
         std::fs::remove_file(sessions_db(sandbox)).expect("removed");
         std::fs::create_dir(sessions_db(sandbox)).expect("made");
     });
@@ -491,7 +515,7 @@ fn a_control_plane_that_became_a_folder_refuses_every_call() {
 
 #[test]
 fn a_control_plane_of_another_store_refuses_every_call() {
-    control_plane("another store's", |sandbox| {
+    control_plane("another store's", Running::Refused, |sandbox| {
         let other = Sandbox::new();
         for level in Level::ALL {
             other.at(level).save("k", "c");
@@ -543,7 +567,7 @@ fn a_session_row_with_any_column_changed_refuses_every_call() {
             // This spelling is the one in use, or is refused by the table itself.
             continue;
         }
-        assert_every_call_is_refused(&sandbox, &[session], &format!("{column} = {value}"));
+        assert_every_call_is_refused(&[session], &format!("{column} = {value}"));
         // It is that session's row alone.
         assert_eq!(sandbox.at(RESTRICTED).get("k").as_deref(), Some("heliotrope"));
     }
@@ -562,7 +586,7 @@ fn a_session_row_under_another_name_or_gone_refuses_every_call() {
         let db = rusqlite::Connection::open(sessions_db(&sandbox)).expect("a file");
         db.execute_batch(sql).expect("changed");
         drop(db);
-        assert_every_call_is_refused(&sandbox, &[session], sql);
+        assert_every_call_is_refused(&[session], sql);
     }
 }
 
@@ -614,7 +638,6 @@ fn any_flipped_bit_in_a_session_row_refuses_its_calls() {
 fn an_unreadable_control_plane_refuses_every_call() {
     let sandbox = Sandbox::new();
     sandbox.at(RESTRICTED).save("k", "heliotrope");
-    sandbox.at(PUBLIC);
     processes::set_mode(&sessions_db(&sandbox), 0o000);
     let wrapper = processes::bound_by_permissions();
     let output = processes::child_under(&wrapper, "policy::ask_without_a_control_plane", &sandbox.path(), "")

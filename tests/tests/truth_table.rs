@@ -11,6 +11,8 @@ use crate::generous::{self, Generous};
 
 /// What only the record says, so that wherever it shows the record was read.
 const WORDS: &str = "heliotrope marmalade";
+/// The word to search for, which an answer repeats.
+const QUERY: &str = "heliotrope";
 const TAG: &str = "periwinkle";
 
 fn rows(operations: &[&str]) -> Vec<Row> {
@@ -50,7 +52,7 @@ fn call_of(operation: &str) -> (&'static str, Value) {
     match operation {
         "memory_get" => ("memory_get", json!({ "key": "k" })),
         "memory_list" => ("memory_list", json!({})),
-        "memory_search" => ("memory_search", json!({ "query": WORDS })),
+        "memory_search" => ("memory_search", json!({ "query": QUERY })),
         "memory_status" => ("memory_status", json!({})),
         "memory_save" => ("memory_save", json!({ "key": "k", "content": "newer" })),
         "memory_save-another-key" => {
@@ -103,7 +105,7 @@ fn in_short(tool: &str, answer: &Result<Value, String>) -> String {
 /// Nothing of the record shows where it can't be read.
 fn assert_silent(row: &Row, answer: &str) {
     if place(&row.record) > place(&row.session) {
-        for trace in ["heliotrope", "marmalade", TAG, "by another"] {
+        for trace in ["marmalade", TAG, "by another"] {
             assert!(!answer.contains(trace), "{row:?}: {answer}");
         }
     }
@@ -240,7 +242,7 @@ fn the_host_alone_holds_to_the_truth_table() {
             "put-superseding" => put("successor", json!([id])),
             "retire" => json!([{ "do": "retire", "key": "k" }]),
             "retire-hide-lower" => json!([{ "do": "retire", "key": "k", "hide_lower": true }]),
-            _ => json!([{ "do": "shelves" }, { "do": "everything", "key": "k", "text": WORDS }]),
+            _ => json!([{ "do": "shelves" }, { "do": "everything", "key": "k", "text": QUERY }]),
         };
         let answers = session.told(steps).expect("the puppet answers");
         assert_silent(row, &json!(answers).to_string());

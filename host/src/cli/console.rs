@@ -5,8 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use super::text;
 use super::visible;
 
-/// The width of lines where nothing says how wide the reader's are.
+/// The width of lines that no terminal shows.
 const WIDTH: usize = 120;
+/// The width of a terminal that does not tell its own.
+const TERMINAL_WIDTH: usize = 80;
 /// Below this nothing can be laid out: a narrower terminal wraps by itself.
 const LEAST_WIDTH: usize = 40;
 
@@ -33,10 +35,11 @@ impl<'a> Console<'a> {
     /// The process's own.
     pub(crate) fn standard(out: &'a mut io::Stdout, err: &'a mut io::Stderr) -> Self {
         let people = out.is_terminal();
-        let width = people
-            .then(|| terminal_size::terminal_size_of(&*out))
-            .flatten()
-            .map_or(WIDTH, |(width, _)| usize::from(width.0).max(LEAST_WIDTH));
+        let width = match terminal_size::terminal_size_of(&*out) {
+            Some((width, _)) => usize::from(width.0).max(LEAST_WIDTH),
+            None if people => TERMINAL_WIDTH,
+            None => WIDTH,
+        };
         Self {
             out,
             err,

@@ -1,9 +1,10 @@
 //! What a command has at hand: its options, its console, and the store and
 //! plugin once it needs them.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use remora_host::{Error, Origin, Plugin, Session};
+use remora_host::{Error, Origin, Plugin, Session, Store};
 use serde_json::Value;
 
 use super::console::Console;
@@ -14,6 +15,7 @@ pub(crate) struct Context<'a> {
     pub(crate) globals: Globals,
     pub(crate) console: Console<'a>,
     plugin: Option<Arc<Plugin>>,
+    store: Option<PathBuf>,
 }
 
 impl<'a> Context<'a> {
@@ -22,7 +24,20 @@ impl<'a> Context<'a> {
             globals,
             console,
             plugin,
+            store: None,
         }
+    }
+
+    /// The store's folder, once the command has come to it.
+    pub(crate) fn store_folder(&self) -> Option<&Path> {
+        self.store.as_deref()
+    }
+
+    /// Opens the store that the options name, and makes it where there is none.
+    pub(crate) fn open_store(&mut self) -> Result<Store, Error> {
+        let folder = self.globals.store_folder()?;
+        tracing::debug!(store = %folder.display(), "opening");
+        Store::open(self.store.insert(folder))
     }
 
     /// The component, loaded when it is first needed.
@@ -37,7 +52,7 @@ impl<'a> Context<'a> {
 
     /// The session that the options describe, in the store that they name.
     pub(crate) fn session(&mut self) -> anyhow::Result<Session> {
-        let store = self.globals.open_store()?;
+        let store = self.open_store()?;
         let session = self.globals.session(&store, Origin::User)?;
         self.warn_of_clearance(&session)?;
         Ok(session)
@@ -60,7 +75,7 @@ impl<'a> Context<'a> {
             )
             .into()),
             _ => {
-                let store = self.globals.open_store()?;
+                let store = self.open_store()?;
                 let session = self.globals.session(&store, Origin::Agent)?;
                 self.warn_of_clearance(&session)?;
                 Ok(session)

@@ -84,9 +84,16 @@ impl Failure {
         } else {
             ErrorKind::Unavailable.code().to_owned()
         };
+        let outermost = error.chain().next();
+        let message = if outermost.is_some_and(|error| error.is::<io::Error>()) {
+            // Whatever else is read or written says itself what it was.
+            format!("The answer can't be written: {error}.")
+        } else {
+            error.to_string()
+        };
         Self {
             exit: Exit::of(&code),
-            message: error.to_string(),
+            message,
             code,
         }
     }

@@ -69,13 +69,6 @@ impl Globals {
         paths::store_folder(self.store.as_deref())
     }
 
-    /// Opens the store, and makes it where there is none.
-    pub(crate) fn open_store(&self) -> Result<Store, Error> {
-        let folder = self.store_folder()?;
-        tracing::debug!(store = %folder.display(), "opening");
-        Store::open(folder)
-    }
-
     /// What a session made now is to be.
     pub(crate) fn session_options(&self, default_origin: Origin) -> SessionOptions {
         SessionOptions {

@@ -131,8 +131,29 @@ pub(crate) fn execute(cli: Cli, console: Console<'_>, plugin: Option<Arc<Plugin>
     let mut context = Context::new(cli.globals, console, plugin);
     match run(&mut context, cli.command) {
         Ok(exit) => exit,
-        Err(error) => Failure::of(&error).report(&mut context.console, json),
+        Err(error) => {
+            let exit = Failure::of(&error).report(&mut context.console, json);
+            if exit == Exit::Storage && !json {
+                hint(&mut context);
+            }
+            exit
+        }
     }
+}
+
+/// Says where to look when the store failed: an error that an agent might be
+/// told names no path and no cause.
+fn hint(context: &mut Context<'_>) {
+    let Some(store) = context.store_folder() else {
+        return;
+    };
+    let store = visible::line(&store.to_string_lossy());
+    let mut text = format!("remora: The store is {store}.");
+    if std::env::var_os("RUST_LOG").is_none() {
+        text.push_str(" RUST_LOG=debug shows the cause.");
+    }
+    // Where nothing can be shown the exit code still tells.
+    let _gone = context.console.remark(&text);
 }
 
 fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {

@@ -45,7 +45,7 @@ enum SessionCommand {
 }
 
 pub(crate) fn run(context: &mut Context<'_>, args: SessionArgs) -> anyhow::Result<Exit> {
-    let store = context.globals.open_store()?;
+    let store = context.open_store()?;
     match args.command {
         SessionCommand::List => list(context, &store),
         SessionCommand::Show { name } => show(context, &store, &name),

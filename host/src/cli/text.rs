@@ -53,6 +53,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
+        let before = lines.len();
         let mut line = String::new();
         for word in paragraph.split_inclusive(' ') {
             let blank = line.is_empty();
@@ -66,7 +67,10 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
                 lines.push(std::mem::replace(&mut line, rest));
             }
         }
-        lines.push(line.trim_end().to_owned());
+        // A blank line stays; what breaking leaves behind does not.
+        if lines.len() == before || !line.trim_end().is_empty() {
+            lines.push(line.trim_end().to_owned());
+        }
     }
     lines
 }

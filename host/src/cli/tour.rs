@@ -17,7 +17,7 @@ use remora_host::{Error, ErrorKind, Level, Plugin, Store};
 use super::console::Console;
 use super::context::Context;
 use super::failure::Exit;
-use super::text::{Table, wrap};
+use super::text::{Table, cut, wrap};
 use super::{Cli, execute, visible};
 
 /// Columns of the tour, whatever the terminal has: lines much longer than this
@@ -27,6 +27,8 @@ const WIDTH: usize = 78;
 const INDENT: &str = "    ";
 /// Digits of a record's id that are shown: enough to tell a tour's few apart.
 const ID_SHOWN: usize = 8;
+/// Columns of a session's name in the audit trail.
+const NAME_SHOWN: usize = 10;
 
 pub(crate) fn run(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     let folder = tempfile::Builder::new()
@@ -46,6 +48,7 @@ pub(crate) fn run(context: &mut Context<'_>) -> anyhow::Result<Exit> {
         console: &mut context.console,
         plugin,
         broken: 0,
+        promised: false,
     };
     tour.opening()?;
     tour.gating()?;
@@ -73,6 +76,8 @@ struct Tour<'c, 'o> {
     store: OsString,
     width: usize,
     broken: u32,
+    /// The last line printed is a promise: the next promise stands right below.
+    promised: bool,
 }
 
 /// What a command printed and how it ended.
@@ -117,6 +122,8 @@ impl Tour<'_, '_> {
             "save",
             "salary",
             "Ada earns 95k.",
+            "--source",
+            "the payroll",
         ])?;
         let public = self.run(&["get", "salary"])?;
         let never = self.run(&["get", "pension"])?;
@@ -274,7 +281,6 @@ impl Tour<'_, '_> {
     }
 
     fn closing(&mut self) -> anyhow::Result<u32> {
-        self.console.line("")?;
         self.say(if self.broken == 0 {
             "That was all of it; the store is gone again. Next: `remora mcp-config` for the \
              settings of an MCP client, `remora --help` for the rest."
@@ -286,35 +292,33 @@ impl Tour<'_, '_> {
 
     /// The events of one level, as a table.
     fn trail(&mut self, level: Level, events: &[Event]) -> io::Result<()> {
-        let mut table = Table::new(&["TIME", "WHAT", "SESSION", "RECORD", "KEY"]);
+        let mut table = Table::new(&["TIME", "WHAT", "DETAIL", "SESSION", "RECORD", "KEY"]);
         for event in events {
-            let mut what = event.kind.clone();
-            if let Some(detail) = &event.detail {
-                what = format!("{what} ({detail})");
-            }
+            let or_none = |text: &Option<String>| visible::line(text.as_deref().unwrap_or("-"));
             // The time of day: a tour does not last longer.
             let time = event.at.to_string();
-            let time = time.get(11..19).unwrap_or(&time).to_owned();
-            let record = event.record.as_deref().unwrap_or("-");
+            let record = or_none(&event.record);
             table.row(vec![
-                time,
-                visible::line(&what),
-                visible::line(&event.session),
-                record.get(..ID_SHOWN).unwrap_or(record).to_owned(),
-                visible::line(event.key.as_deref().unwrap_or("-")),
+                time.get(11..19).unwrap_or(&time).to_owned(),
+                visible::line(&event.kind),
+                or_none(&event.detail),
+                cut(&visible::line(&event.session), NAME_SHOWN),
+                record.get(..ID_SHOWN).unwrap_or(&record).to_owned(),
+                or_none(&event.key),
             ]);
         }
         let shared = Shared::default();
         let (mut out, mut err) = (shared.clone(), shared.clone());
         let width = self.width.saturating_sub(INDENT.len());
         table.print(&mut Console::like_a_terminal(&mut out, &mut err, width))?;
+        self.apart()?;
         self.console.line(level.name())?;
-        self.indented(&shared.text())?;
-        self.console.line("")
+        self.indented(&shared.text())
     }
 
     /// Runs a command as if it had been typed, and shows both.
     fn run(&mut self, words: &[&str]) -> anyhow::Result<Ran> {
+        self.apart()?;
         let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         for (i, line) in wrap(
             &format!("$ remora {}", typed.join(" ")),
@@ -342,7 +346,6 @@ impl Tour<'_, '_> {
             self.console
                 .line(&format!("{INDENT}[exit code {}]", exit.code()))?;
         }
-        self.console.line("")?;
         Ok(Ran { text, exit })
     }
 
@@ -355,6 +358,10 @@ impl Tour<'_, '_> {
 
     /// Says whether a promise holds.
     fn check(&mut self, holds: bool, promise: &str) -> anyhow::Result<()> {
+        if !self.promised {
+            self.apart()?;
+            self.promised = true;
+        }
         let mark = if holds { "✓" } else { "BROKEN:" };
         if !holds {
             self.broken = self.broken.saturating_add(1);
@@ -365,19 +372,25 @@ impl Tour<'_, '_> {
 
     fn title(&mut self, number: u32, title: &str) -> anyhow::Result<()> {
         let title = format!("{number}. {title}");
-        self.console.line("")?;
+        self.apart()?;
+        self.apart()?;
         self.console.line(&title)?;
         self.console.line(&"─".repeat(title.chars().count()))?;
-        self.console.line("")?;
         Ok(())
     }
 
     fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        self.apart()?;
         for line in wrap(text, self.width) {
             self.console.line(&line)?;
         }
-        self.console.line("")?;
         Ok(())
+    }
+
+    /// A blank line between what is printed and what comes.
+    fn apart(&mut self) -> io::Result<()> {
+        self.promised = false;
+        self.console.line("")
     }
 }
 

@@ -215,6 +215,12 @@ impl Pool {
         drop(evicted);
     }
 
+    /// How many connections are kept.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        self.idle.lock().map(|idle| idle.len()).unwrap_or(0)
+    }
+
     fn open(
         &self,
         path: &Path,
@@ -260,7 +266,7 @@ impl Pool {
         })
     }
 
-    fn connect(&self, path: &Path, mode: Mode) -> Result<Connection, Fault> {
+    pub(super) fn connect(&self, path: &Path, mode: Mode) -> Result<Connection, Fault> {
         let access = match mode {
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
             Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,

@@ -41,6 +41,8 @@ mod record;
 mod schema;
 mod search;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use layout::check_name;

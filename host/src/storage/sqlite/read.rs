@@ -397,7 +397,7 @@ impl Shelves for SqliteShelves {
 /// The rows that a filter lets through, as key and row, in the order of the
 /// keys. SQLite merges the tags' lists as it goes, so a page reads little more
 /// than its own rows.
-fn candidates(filter: &Filter) -> String {
+pub(super) fn candidates(filter: &Filter) -> String {
     const ALL: &str = concat!(
         "SELECT key, seq FROM record WHERE key > ?1 AND ",
         indexed!(),

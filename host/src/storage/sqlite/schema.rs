@@ -326,6 +326,7 @@ impl<'a> Kind<'a> {
         version: i64,
     ) -> Result<(), Fault> {
         let mut statement = db.prepare_cached("SELECT value, seal FROM meta WHERE name = ?1")?;
+        let mut sealed = true;
         for (name, expected) in self.description() {
             let found: Option<(String, Vec<u8>)> = statement
                 .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -342,13 +343,17 @@ impl<'a> Kind<'a> {
             if value != expected {
                 return Err(Fault::Foreign(format!("it is of another {name}")));
             }
-            if !self.meta_seal(sealer, name, &value).fits(&seal) {
-                return Err(Fault::Altered(
-                    "its description fails its seal, or it comes from another store",
-                ));
-            }
+            sealed &= self.meta_seal(sealer, name, &value).fits(&seal);
         }
-        Ok(())
+        // Last, since a file under another name fails its seals too, and then
+        // the name is what should be said.
+        if sealed {
+            Ok(())
+        } else {
+            Err(Fault::Altered(
+                "its description fails its seal, or it comes from another store",
+            ))
+        }
     }
 
     /// Brings a file to the schema that this program writes, in one exclusive

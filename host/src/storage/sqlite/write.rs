@@ -353,6 +353,7 @@ impl SqliteShelves {
             event::append(db, book, self.line("write-refused", None, Some("origin")))?;
             return Ok(Err(too_trusted("hidden")));
         }
+        let deleted = live.as_ref().map(|record| record.id.clone());
         let record = match live {
             Some(mut record) => {
                 book.end(db, &mut record, |record| {
@@ -371,7 +372,7 @@ impl SqliteShelves {
         let named = Some((record.id.as_str(), key));
         let detail = hide_lower.then_some("hide-lower");
         event::append(db, book, self.line("delete", named, detail))?;
-        Ok(Ok(Some(record.id)))
+        Ok(Ok(deleted))
     }
 
     /// A tombstone where the level had no version of its own.
