@@ -1,1 +1,441 @@
-//! TODO
+//! The property that the whole design is for, on random histories from tiny
+//! pools, with a fixed clock and fixed ids.
+//!
+//! - *View*: what a session is told is what it would be told if the files above
+//!   its taint were not there, to the last byte, search scores included.
+//! - *Purge*: take a session's raise above L and all that it does afterwards out
+//!   of a history, and everything that sessions at or below L are told stays the
+//!   same, and so does everything in the files at or below L: records, edges,
+//!   events, index terms, seals.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use remora_host::storage::sqlite::SqliteOptions;
+use remora_host::{Level, Session, SessionOptions, Store};
+use remora_tests::{AGENT, Calls, StandingClock, folder, level_file, open_with};
+use serde_json::{Value, json};
+
+const BEGAN: i64 = 1_796_000_673_000;
+const SESSIONS: usize = 4;
+const KEYS: [&str; 4] = ["a", "b", "B", "é/ü"];
+const WORDS: [&str; 6] = [
+    "apple",
+    "apple pear",
+    "pear pear plum",
+    "plum",
+    "quince, apple-pear; \"plum\"",
+    "用户 apples",
+];
+const TAGS: [&[&str]; 4] = [&[], &["x"], &["x", "y"], &["y", "z"]];
+const QUERIES: [&str; 5] = ["apple", "pear plum", "apple-pear", "quince 用户 nothing", "a b"];
+
+/// Something that a session does.
+#[derive(Clone, Debug)]
+enum Act {
+    Raise(usize),
+    Save { key: usize, words: usize, tags: usize },
+    /// Saves what ends so many steps later.
+    SaveFor { key: usize, words: usize, steps: i64 },
+    /// Saves in place of what it sees under another key.
+    Supersede { key: usize, of: usize, words: usize },
+    Delete { key: usize, hide_lower: bool },
+    Get { key: usize },
+    Search { query: usize, most: usize },
+    List { tags: usize, all: bool, limit: usize },
+    Status,
+    /// With an argument that is ignored.
+    Meddle { key: usize },
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    session: usize,
+    act: Act,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let key = 0..KEYS.len();
+    let words = 0..WORDS.len();
+    let tags = 0..TAGS.len();
+    prop_oneof![
+        3 => (1..4_usize).prop_map(Act::Raise),
+        8 => (key.clone(), words.clone(), tags.clone())
+            .prop_map(|(key, words, tags)| Act::Save { key, words, tags }),
+        2 => (key.clone(), words.clone(), 1..6_i64)
+            .prop_map(|(key, words, steps)| Act::SaveFor { key, words, steps }),
+        2 => (key.clone(), key.clone(), words)
+            .prop_map(|(key, of, words)| Act::Supersede { key, of, words }),
+        3 => (key.clone(), any::<bool>())
+            .prop_map(|(key, hide_lower)| Act::Delete { key, hide_lower }),
+        2 => key.clone().prop_map(|key| Act::Get { key }),
+        3 => (0..QUERIES.len(), 1..4_usize).prop_map(|(query, most)| Act::Search { query, most }),
+        2 => (tags, any::<bool>(), 1..4_usize)
+            .prop_map(|(tags, all, limit)| Act::List { tags, all, limit }),
+        1 => Just(Act::Status),
+        1 => key.prop_map(|key| Act::Meddle { key }),
+    ]
+}
+
+fn history(steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    proptest::collection::vec(
+        (0..SESSIONS, act()).prop_map(|(session, act)| Step { session, act }),
+        steps / 2..steps,
+    )
+}
+
+/// A store in which everything is fixed: its key, the clock, the ids of each step.
+struct Fixed {
+    folder: tempfile::TempDir,
+    clock: Arc<StandingClock>,
+    ids: Arc<AtomicU64>,
+    store: Store,
+    sessions: Vec<Session>,
+}
+
+fn open_fixed(path: &Path, clock: &Arc<StandingClock>, ids: &Arc<AtomicU64>) -> Store {
+    let ids = Arc::clone(ids);
+    let options = SqliteOptions::default()
+        .ids(move || u128::from(ids.fetch_add(1, Ordering::SeqCst)).to_be_bytes());
+    open_with(path, clock, options).expect("a store")
+}
+
+impl Fixed {
+    /// Sessions may have clearances.
+    fn new(clearances: [Level; SESSIONS]) -> Self {
+        let folder = folder();
+        let path = folder.path().join("store");
+        fs::create_dir(&path).expect("a folder");
+        fs::write(path.join("store.key"), [42; 32]).expect("a key");
+        crate::processes::set_mode(&path.join("store.key"), 0o600);
+        let clock = Arc::new(StandingClock::default());
+        let ids = Arc::new(AtomicU64::new(0));
+        let store = open_fixed(&path, &clock, &ids);
+        let sessions = clearances
+            .into_iter()
+            .enumerate()
+            .map(|(number, clearance)| {
+                let options = SessionOptions::new(AGENT).clearance(clearance);
+                store.session(&format!("s{number}"), &options).expect("a session")
+            })
+            .collect();
+        Self {
+            folder,
+            clock,
+            ids,
+            store,
+            sessions,
+        }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("store")
+    }
+
+    /// Does the step that has that number in its history, and says what the
+    /// session was told.
+    fn step(&self, number: usize, step: &Step) -> String {
+        let number = i64::try_from(number).expect("a short history");
+        let now = BEGAN + number * 1000;
+        self.clock.set(now);
+        // Ids tell the step that made them, whatever else has happened.
+        self.ids.store(u64::try_from(number).expect("a short history") << 16, Ordering::SeqCst);
+        let session = &self.sessions[step.session];
+        let told = |tool: &str, arguments: Value| match session.raw(tool, &arguments.to_string()) {
+            Ok(answer) => answer,
+            Err(error) => format!("{error:?}"),
+        };
+        match &step.act {
+            Act::Raise(level) => match session.raise(Level::ALL[*level]) {
+                Ok(row) => format!("{row:?}"),
+                Err(error) => error.to_string(),
+            },
+            Act::Save { key, words, tags } => told(
+                "memory_save",
+                json!({ "key": KEYS[*key], "content": WORDS[*words], "tags": TAGS[*tags] }),
+            ),
+            Act::SaveFor { key, words, steps } => format!(
+                "{:?}",
+                session.told(json!([{
+                    "do": "put", "key": KEYS[*key], "content": WORDS[*words], "tags": ["x"],
+                    "expires_at": now + steps * 1000,
+                }]))
+            ),
+            Act::Supersede { key, of, words } => {
+                let seen = session
+                    .told(json!([{ "do": "shelves" }, { "do": "everything", "key": KEYS[*of], "text": "apple" }]))
+                    .expect("the puppet answers");
+                let shelves = seen[1]["ok"].as_array().expect("shelves");
+                let ids: Vec<&Value> = shelves
+                    .iter()
+                    .map(|shelf| &shelf["fetch"]["id"])
+                    .filter(|id| id.is_string())
+                    .collect();
+                format!(
+                    "{seen:?} {:?}",
+                    session.told(json!([{
+                        "do": "put", "key": KEYS[*key], "content": WORDS[*words],
+                        "supersedes": ids.first(),
+                    }]))
+                )
+                .replace("Null", "[]")
+            }
+            Act::Delete { key, hide_lower } => {
+                told("memory_delete", json!({ "key": KEYS[*key], "hide_lower": hide_lower }))
+            }
+            Act::Get { key } => told("memory_get", json!({ "key": KEYS[*key] })),
+            Act::Search { query, most } => {
+                told("memory_search", json!({ "query": QUERIES[*query], "max_results": most }))
+            }
+            Act::List { tags, all, limit } => told(
+                "memory_list",
+                json!({
+                    "tags": TAGS[*tags], "match": if *all { "all" } else { "any" }, "limit": limit,
+                }),
+            ),
+            Act::Status => told("memory_status", json!({})),
+            Act::Meddle { key } => {
+                told("memory_get", json!({ "key": KEYS[*key], "taint": "RESTRICTED" }))
+            }
+        }
+    }
+}
+
+/// Everything that a session can be told about the pools.
+fn everything(session: &Session) -> String {
+    let mut text = String::new();
+    let mut told = |tool: &str, arguments: Value| {
+        let answer = session.raw(tool, &arguments.to_string());
+        writeln!(text, "{tool} {arguments}: {answer:?}").expect("a String takes it");
+    };
+    for key in KEYS {
+        told("memory_get", json!({ "key": key }));
+    }
+    for query in QUERIES {
+        for most in [1, 2, 100] {
+            told("memory_search", json!({ "query": query, "max_results": most }));
+        }
+    }
+    for tags in TAGS {
+        for limit in [1, 3] {
+            told("memory_list", json!({ "tags": tags, "limit": limit }));
+            told("memory_list", json!({ "tags": tags, "match": "all", "limit": limit }));
+        }
+    }
+    told("memory_status", json!({}));
+    let raw = session.told(json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]));
+    writeln!(text, "{raw:?}").expect("a String takes it");
+    text
+}
+
+/// Everything in a level's file but how SQLite lays it out.
+fn dump(store: &Path, level: Level) -> String {
+    let file = level_file(store, AGENT, level);
+    if !file.exists() {
+        return "no file".to_owned();
+    }
+    let db = rusqlite::Connection::open(file).expect("the file");
+    let mut text = String::new();
+    for table in [
+        "meta", "record", "record_tag", "edge", "stamp", "usage", "event", "memory_terms",
+        "memory_fts_docsize", "live_memory", "sqlite_schema",
+    ] {
+        let mut statement = db
+            .prepare(&format!("SELECT * FROM {table}"))
+            .unwrap_or_else(|error| panic!("{table}: {error}"));
+        let columns = statement.column_count();
+        let mut lines = statement
+            .query_map([], |row| {
+                let mut line = String::new();
+                for i in 0..columns {
+                    write!(line, "{:?}|", row.get_ref(i)?.to_owned_value()).expect("a String");
+                }
+                Ok(line)
+            })
+            .expect("rows")
+            .collect::<Result<Vec<_>, _>>()
+            .expect("rows");
+        lines.sort();
+        writeln!(text, "{table}:\n{}", lines.join("\n")).expect("a String takes it");
+    }
+    text
+}
+
+trait Owned {
+    fn to_owned_value(&self) -> rusqlite::types::Value;
+}
+
+impl Owned for rusqlite::types::ValueRef<'_> {
+    fn to_owned_value(&self) -> rusqlite::types::Value {
+        rusqlite::types::Value::try_from(*self).expect("text is UTF-8")
+    }
+}
+
+fn copy_without(from: &Path, to: &Path, above: Level) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_owned();
+        if path.is_dir() {
+            copy_without(&path, &to.join(name), above);
+            continue;
+        }
+        let hidden = Level::ALL.into_iter().any(|level| {
+            !remora_host::can_flow_to(level, above)
+                && name.to_string_lossy().starts_with(level.file_stem())
+        });
+        if !hidden {
+            fs::copy(&path, to.join(name)).expect("copied");
+        }
+    }
+}
+
+/// Which steps are to be taken out: of the sessions named, the first raise above
+/// the level and all that comes after it.
+fn purged(steps: &[Step], level: usize, sessions: &[bool; SESSIONS]) -> Vec<bool> {
+    let mut gone = [false; SESSIONS];
+    steps
+        .iter()
+        .map(|step| {
+            if let Act::Raise(to) = step.act {
+                gone[step.session] |= to > level && sessions[step.session];
+            }
+            gone[step.session]
+        })
+        .collect()
+}
+
+/// Which steps were done by a session that had observed nothing above the level.
+fn low(steps: &[Step], level: usize) -> Vec<bool> {
+    purged(steps, level, &[true; SESSIONS])
+        .into_iter()
+        .map(|high| !high)
+        .collect()
+}
+
+fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, sessions: [bool; SESSIONS]) {
+    let (whole, less) = (Fixed::new(clearances), Fixed::new(clearances));
+    let removed = purged(steps, level, &sessions);
+    let low = low(steps, level);
+    for (number, step) in steps.iter().enumerate() {
+        let answer = whole.step(number, step);
+        if removed[number] {
+            continue;
+        }
+        let without = less.step(number, step);
+        if low[number] {
+            assert_eq!(
+                answer, without,
+                "step {number}, {step:?}, with and without what {sessions:?} did above {}",
+                Level::ALL[level]
+            );
+        }
+    }
+    for kept in &Level::ALL[..=level] {
+        let (with, without) = (dump(&whole.path(), *kept), dump(&less.path(), *kept));
+        assert!(
+            with == without,
+            "the {kept} file, with and without what {sessions:?} did above {}:\n{with}\n{without}",
+            Level::ALL[level]
+        );
+    }
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 400,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(24))]
+
+    #[test]
+    fn what_a_session_is_told_is_what_the_files_it_sees_would_tell(steps in history(40)) {
+        let fixed = Fixed::new([Level::Restricted; SESSIONS]);
+        for (number, step) in steps.iter().enumerate() {
+            fixed.step(number, step);
+        }
+        for level in Level::ALL {
+            let options = SessionOptions::new(AGENT).taint(level);
+            fixed.store.session(&format!("view-{level}"), &options).expect("a session");
+        }
+        let Fixed { folder, clock, ids, store, sessions } = fixed;
+        // Closed, so that the files are whole.
+        drop((sessions, store));
+        let path = folder.path().join("store");
+        for level in Level::ALL {
+            let copy = folder.path().join(format!("copy-{level}"));
+            copy_without(&path, &copy, level);
+            let told = [&path, &copy].map(|path| {
+                let store = open_fixed(path, &clock, &ids);
+                everything(&store.existing_session(&format!("view-{level}")).expect("it"))
+            });
+            prop_assert_eq!(&told[0], &told[1], "at {}", level);
+        }
+    }
+
+    #[test]
+    fn what_was_done_above_a_level_leaves_no_trace_at_or_below_it(
+        steps in history(40),
+        level in 0..3_usize,
+        sessions in any::<[bool; SESSIONS]>(),
+    ) {
+        assert_purge(&steps, [Level::Restricted; SESSIONS], level, sessions);
+    }
+
+    /// The same with clearances: a session that has observed more than it is
+    /// cleared for stays where it was, and writes no more.
+    #[test]
+    fn what_was_observed_above_a_clearance_leaves_no_trace_below(
+        steps in history(40),
+        level in 0..3_usize,
+        clearances in any::<[bool; SESSIONS]>(),
+        sessions in any::<[bool; SESSIONS]>(),
+    ) {
+        let clearances = clearances.map(|low| if low { Level::Internal } else { Level::Restricted });
+        assert_purge(&steps, clearances, level, sessions);
+    }
+}
+
+/// The histories that are most likely to go wrong, written out.
+#[test]
+fn a_high_save_of_a_low_key_leaves_no_trace() {
+    let save = |session, words| Step {
+        session,
+        act: Act::Save {
+            key: 0,
+            words,
+            tags: 1,
+        },
+    };
+    let look = |session, act| Step { session, act };
+    let mut steps = vec![save(0, 0), save(1, 1), look(1, Act::Raise(2)), save(1, 2), save(0, 3)];
+    for act in [
+        Act::Delete { key: 0, hide_lower: true },
+        Act::Save { key: 1, words: 4, tags: 2 },
+        Act::Supersede { key: 2, of: 0, words: 5 },
+        Act::Meddle { key: 0 },
+    ] {
+        steps.push(look(1, act));
+        for looks in [
+            Act::Get { key: 0 },
+            Act::Search { query: 0, most: 3 },
+            Act::List { tags: 0, all: false, limit: 3 },
+            Act::Status,
+        ] {
+            steps.push(look(0, looks));
+        }
+        steps.push(save(2, 1));
+    }
+    for level in 0..3 {
+        assert_purge(&steps, [Level::Restricted; SESSIONS], level, [true; SESSIONS]);
+    }
+}

@@ -20,6 +20,8 @@ fn checkpoint(file: &Path) {
 
 fn sql(file: &Path, statements: &str) {
     let db = rusqlite::Connection::open(file).expect("the file");
+    // Whoever alters a file is not held up by its own rules.
+    db.pragma_update(None, "ignore_check_constraints", true).expect("set");
     db.execute_batch(statements).expect("changed");
 }
 
@@ -44,7 +46,7 @@ fn assert_only_it_is_broken(sandbox: &Sandbox, broken: Level) -> ToolError {
         let session = remora_tests::at(&store, level);
         if !remora_host::can_flow_to(broken, level) {
             assert_eq!(session.list(json!({})).len(), Level::readable_at(level).count());
-            session.save("another", "words");
+            session.save(level.name(), "another version");
             continue;
         }
         for (tool, arguments) in [
@@ -125,7 +127,8 @@ fn a_record_with_any_column_changed_is_never_served() {
         ("content", "'heliotrope forged'"),
         ("key", "'forged'"),
         ("tags", "'[\"forged\"]'"),
-        ("origin", "'tool'"),
+        ("origin", "'TOOL'"),
+        ("origin", "'nobody'"),
         ("source", "'the person'"),
         ("session", "'another'"),
         ("version", "7"),

@@ -209,7 +209,9 @@ impl Transport<RoleServer> for Stdio {
                 Ok(Some(request @ JsonRpcMessage::Request(_))) => return Some(request),
                 Ok(_) => {}
                 // Where it can't be written, the next turn ends the connection.
-                Err(refusal) => drop(self.write(&refusal)),
+                Err(Refusal { id, error }) => {
+                    drop(self.write(&ServerJsonRpcMessage::error(error, id)));
+                }
             }
         }
     }
@@ -246,13 +248,20 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-fn refused(id: Option<RequestId>, error: ErrorData) -> ServerJsonRpcMessage {
-    ServerJsonRpcMessage::error(error, id)
+/// The answer to what could not be read.
+#[derive(Debug)]
+struct Refusal {
+    id: Option<RequestId>,
+    error: ErrorData,
+}
+
+fn refused(id: Option<RequestId>, error: ErrorData) -> Refusal {
+    Refusal { id, error }
 }
 
 /// Reads one line: a message, nothing that needs an answer, or the answer to
 /// what could not be read. The answer has no id where the line had none.
-fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, ServerJsonRpcMessage> {
+fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -354,11 +363,8 @@ mod tests {
 
     fn code_and_id(line: &str) -> (i64, Value) {
         let refusal = read_message(line.as_bytes()).expect_err("refused");
-        let refusal = serde_json::to_value(refusal).expect("serialises");
-        (
-            refusal["error"]["code"].as_i64().expect("a code"),
-            refusal["id"].clone(),
-        )
+        let id = refusal.id.map_or(Value::Null, RequestId::into_json_value);
+        (refusal.error.code.0.into(), id)
     }
 
     fn arguments(params: &str) -> Arc<str> {
@@ -469,7 +475,7 @@ mod tests {
             " \r\n",
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":7}"#,
         ] {
-            assert!(!matches!(read_message(line.as_bytes()), Err(_)), "{line}");
+            assert!(read_message(line.as_bytes()).is_ok(), "{line}");
         }
     }
 

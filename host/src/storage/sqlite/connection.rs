@@ -109,7 +109,8 @@ impl Link {
     }
 }
 
-fn interrupted() -> Fault {
+/// What SQLite says when its work is broken off.
+pub(super) fn interrupted() -> Fault {
     Fault::Sql(rusqlite::Error::SqliteFailure(
         rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_INTERRUPT),
         None,

@@ -24,10 +24,11 @@
 //! records, and those which an edge hides, count in the statistics until they
 //! leave the index.
 
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::connection::interrupted;
 use super::fault::Fault;
 use super::read::SqliteShelves;
 use super::record::{Book, Record, cut};
@@ -186,13 +187,20 @@ struct Statistics {
 }
 
 impl Statistics {
-    fn read(db: &Connection, words: &[Word<'_>]) -> Result<Self, Fault> {
+    /// Reads them. `in_time` fails once the call has taken too long: what is
+    /// reckoned here is out of sight of SQLite's own watch.
+    fn read(
+        db: &Connection,
+        words: &[Word<'_>],
+        in_time: &impl Fn() -> Result<(), Fault>,
+    ) -> Result<Self, Fault> {
         let (records, terms) = totals(db)?;
         let mut postings = Vec::with_capacity(words.len());
         for word in words {
+            in_time()?;
             postings.push(match word.terms.as_slice() {
                 [term] => occurrences(db, term)?,
-                terms => phrase(db, terms)?,
+                terms => phrase(db, terms, in_time)?,
             });
         }
         let mut rows: Vec<i64> = postings.iter().flatten().map(|(row, _)| *row).collect();
@@ -265,36 +273,71 @@ fn counted(mut rows: Vec<i64>) -> Vec<(i64, u32)> {
     counts
 }
 
+/// Where a term stands: row, column, and place in it.
+type Place = (i64, u8, i64);
+
 /// The rows in which terms follow each other within one column, and how often.
-fn phrase(db: &Connection, terms: &[String]) -> Result<Vec<(i64, u32)>, Fault> {
+///
+/// Each different term is read once, and only one at a time is held, so that a
+/// word of thousands of terms costs no more than they occur.
+fn phrase(
+    db: &Connection,
+    terms: &[String],
+    in_time: &impl Fn() -> Result<(), Fault>,
+) -> Result<Vec<(i64, u32)>, Fault> {
     let mut statement =
         db.prepare_cached(r#"SELECT doc, col, "offset" FROM memory_terms WHERE term = ?1"#)?;
-    let mut starts: Option<BTreeSet<(i64, u8, i64)>> = None;
+    let mut distances: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for (distance, term) in (0_i64..).zip(terms) {
+        distances.entry(term).or_default().push(distance);
+    }
+    // Where the phrase may begin, as far as the terms so far can tell. In which
+    // order they are asked makes no difference.
+    let mut starts: Option<Vec<Place>> = None;
+    for (term, distances) in distances {
         let mut rows = statement.query([term])?;
-        let mut found = BTreeSet::new();
+        let mut places: Vec<Place> = Vec::new();
         while let Some(row) = rows.next()? {
             let column = match row.get_ref(1)?.as_str().unwrap_or_default() {
                 "key" => 0,
                 "content" => 1,
                 _ => 2,
             };
-            let offset: i64 = row.get(2)?;
-            let start = (row.get(0)?, column, offset.saturating_sub(distance));
-            if starts.as_ref().is_none_or(|starts| starts.contains(&start)) {
-                found.insert(start);
+            places.push((row.get(0)?, column, row.get(2)?));
+        }
+        places.sort_unstable();
+        for distance in distances {
+            in_time()?;
+            let begins = places
+                .iter()
+                .map(|(row, column, offset)| (*row, *column, offset.saturating_sub(distance)));
+            let both = match starts.take() {
+                None => begins.collect(),
+                Some(starts) => common(&starts, begins),
+            };
+            if both.is_empty() {
+                return Ok(Vec::new());
             }
+            starts = Some(both);
         }
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        starts = Some(found);
     }
     let rows = starts
         .unwrap_or_default()
         .into_iter()
         .map(|(row, _, _)| row);
     Ok(counted(rows.collect()))
+}
+
+/// What two sorted lists have in common.
+fn common(some: &[Place], others: impl Iterator<Item = Place>) -> Vec<Place> {
+    let mut others = others.peekable();
+    some.iter()
+        .copied()
+        .filter(|place| {
+            while others.next_if(|other| other < place).is_some() {}
+            others.peek() == Some(place)
+        })
+        .collect()
 }
 
 /// How many terms each of the rows has. They are sorted.
@@ -419,12 +462,19 @@ impl SqliteShelves {
         let words = words(text)?;
         let words = self.inner.analyse(|analyser| analyser.analyse(&words))?;
         self.open(|_| true)?;
+        let in_time = || {
+            if std::time::Instant::now() < self.access.deadline {
+                Ok(())
+            } else {
+                Err(interrupted())
+            }
+        };
         let mut files = Vec::new();
         for shelf in self.shelves() {
             let statistics = self.on(shelf, |db, _| {
                 // One snapshot: the counts must fit what they count.
                 let tx = db.unchecked_transaction()?;
-                let statistics = Statistics::read(&tx, &words)?;
+                let statistics = Statistics::read(&tx, &words, &in_time)?;
                 tx.commit()?;
                 Ok(statistics)
             })?;

@@ -378,7 +378,31 @@ fn what_is_more_trusted_is_neither_deleted_nor_hidden() {
         2
     );
     assert!(store.agent(C).retire("k", false).unwrap().is_some());
-    assert!(store.user(C).retire("k", true).unwrap().is_some());
+    // The person may. No version of C's own was deleted, so none is named.
+    assert_eq!(store.user(C).retire("k", true).unwrap(), None);
+    assert_eq!(store.seen(C, C, "k").as_deref(), Some("†"));
+}
+
+#[test]
+fn nothing_done_above_changes_a_byte_below() {
+    let store = Store::new();
+    let old = store.save(P, "old", "words");
+    store.save(P, "other", "words");
+    let below = || {
+        ["public.db", "public.db-wal"].map(|name| {
+            std::fs::read(store.root().join("agents/main").join(name)).unwrap_or_default()
+        })
+    };
+    let before = below();
+    store.save(C, "other", "more words");
+    store.agent(C).put(&superseding("new", &[&old.id])).unwrap();
+    store.agent(C).retire("other", true).unwrap();
+    store.agent(R).search(P, "words", 0, 9).unwrap();
+    store
+        .agent(R)
+        .note(crate::storage::Notable::WriteRefused)
+        .unwrap();
+    assert!(below() == before);
 }
 
 fn superseding(key: &str, ids: &[&str]) -> Draft {
