@@ -1,15 +1,15 @@
 //! Answers as JSON: the names, the order of the members, dates and sizes.
 
-use std::fmt::Display;
 use std::io;
 
-use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use crate::classification;
 use crate::contract::{
-    Conflict, Deleted, Found, Hit, Instant, Listing, Memory, Results, Saved, StatusReport,
+    Confirmed, Conflict, Deleted, Found, Hit, Instant, Listing, Memory, Past, Results, ReviewQueue,
+    Saved, StatusReport, Timeline,
 };
+use crate::moment::{age_days, rfc3339};
 use crate::provenance::{origin_name, outcome_name, standing_name};
 
 /// The most bytes of JSON in an answer that lists records.
@@ -24,16 +24,6 @@ pub(crate) const SNIPPET_BYTES: usize = 240;
 /// longest key) and up to five notices of at most 120 bytes.
 pub(crate) const ENVELOPE_BYTES: usize = 1536;
 
-/// Milliseconds in a day.
-const DAY: i64 = 24 * 60 * 60 * 1000;
-
-/// Whole days since a record was confirmed, or else saved. 0 for one from the future.
-pub(crate) fn age_days(memory: &Memory, now: Instant) -> u64 {
-    let since = memory.confirmed_at.unwrap_or(memory.updated_at);
-    let days = now.saturating_sub(since).checked_div(DAY).unwrap_or(0);
-    u64::try_from(days).unwrap_or(0)
-}
-
 /// At most the first `most` bytes of a text, cut between characters.
 pub(crate) fn excerpt(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
@@ -47,6 +37,16 @@ pub(crate) fn text_size(text: &str) -> usize {
 /// How much room a record takes inside a list, with the comma.
 pub(crate) fn found_size(found: &Found) -> usize {
     size(&Record::listed(found)).saturating_add(1)
+}
+
+/// How much room a record takes inside a review, with the comma.
+pub(crate) fn reviewed_size(found: &Found) -> usize {
+    size(&Record::reviewed(found)).saturating_add(1)
+}
+
+/// How much room a version takes inside a history, with the comma.
+pub(crate) fn past_size(past: &Past, now: Instant) -> usize {
+    size(&Record::past(past, now)).saturating_add(1)
 }
 
 /// How much room a hit takes inside a search's answer, with the comma.
@@ -163,6 +163,66 @@ pub(crate) fn delete(deleted: &Deleted, notices: &[String]) -> String {
     })
 }
 
+/// The answer of `memory_confirm`.
+pub(crate) fn confirm(confirmed: &Confirmed, notices: &[String]) -> String {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        confirmed: bool,
+        key: &'a str,
+        classification: &'a str,
+        confirmed_at: Date,
+        #[serde(skip_serializing_if = "Notices::is_empty")]
+        notices: Notices<'a>,
+    }
+    text(&Answer {
+        confirmed: true,
+        key: &confirmed.key,
+        classification: classification::name(confirmed.level),
+        confirmed_at: Date(confirmed.confirmed_at),
+        notices: Notices(notices, &confirmed.notices),
+    })
+}
+
+/// The answer of `memory_review`.
+pub(crate) fn review(queue: &ReviewQueue, notices: &[String]) -> String {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        memories: Vec<Record<'a>>,
+        more: bool,
+        truncated: bool,
+        #[serde(skip_serializing_if = "Notices::is_empty")]
+        notices: Notices<'a>,
+    }
+    text(&Answer {
+        memories: queue.memories.iter().map(Record::reviewed).collect(),
+        more: queue.more,
+        truncated: queue.truncated,
+        notices: Notices(notices, &[]),
+    })
+}
+
+/// The answer of `memory_history`.
+pub(crate) fn history(timeline: &Timeline, now: Instant, notices: &[String]) -> String {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        key: &'a str,
+        versions: Vec<Record<'a>>,
+        truncated: bool,
+        #[serde(skip_serializing_if = "Notices::is_empty")]
+        notices: Notices<'a>,
+    }
+    text(&Answer {
+        key: &timeline.key,
+        versions: timeline
+            .versions
+            .iter()
+            .map(|past| Record::past(past, now))
+            .collect(),
+        truncated: timeline.truncated,
+        notices: Notices(notices, &[]),
+    })
+}
+
 /// The answer of `memory_status`.
 pub(crate) fn status(report: &StatusReport, notices: &[String]) -> String {
     #[derive(Serialize)]
@@ -176,6 +236,7 @@ pub(crate) fn status(report: &StatusReport, notices: &[String]) -> String {
         live: u64,
         pending: u64,
         quarantined: u64,
+        unconfirmed: u32,
         tags: Vec<Tag<'a>>,
     }
     #[derive(Serialize)]
@@ -201,6 +262,7 @@ pub(crate) fn status(report: &StatusReport, notices: &[String]) -> String {
                 live: shelf.counts.live,
                 pending: shelf.counts.pending,
                 quarantined: shelf.counts.quarantined,
+                unconfirmed: shelf.unconfirmed,
                 tags: shelf
                     .tags
                     .iter()
@@ -229,6 +291,8 @@ struct Record<'a> {
     origin: &'a str,
     standing: &'a str,
     source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
     version: u64,
     created_at: Date,
     updated_at: Date,
@@ -241,6 +305,14 @@ struct Record<'a> {
     snippet: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<Beneath<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_at: Option<Option<Date>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supersedes: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Notices::is_empty")]
     notices: Notices<'a>,
 }
@@ -263,6 +335,7 @@ impl<'a> Record<'a> {
             origin: origin_name(memory.origin),
             standing: standing_name(memory.standing),
             source: memory.source.as_deref(),
+            session: None,
             version: memory.version,
             created_at: Date(memory.created_at),
             updated_at: Date(memory.updated_at),
@@ -275,6 +348,10 @@ impl<'a> Record<'a> {
                 classification: classification::name(conflict.level),
                 origin: origin_name(conflict.origin),
             }),
+            current: None,
+            superseded_at: None,
+            superseded_by: None,
+            supersedes: None,
             notices: Notices(&[], &[]),
         }
     }
@@ -283,6 +360,24 @@ impl<'a> Record<'a> {
         Self {
             content_truncated: Some(is_excerpt(&found.memory)),
             ..Self::of(&found.memory, found.conflict.as_ref(), found.age_days)
+        }
+    }
+
+    fn reviewed(found: &'a Found) -> Self {
+        Self {
+            session: Some(&found.memory.session),
+            ..Self::listed(found)
+        }
+    }
+
+    fn past(past: &'a Past, now: Instant) -> Self {
+        Self {
+            content_truncated: Some(is_excerpt(&past.memory)),
+            current: Some(past.current),
+            superseded_at: Some(past.memory.superseded_at.map(Date)),
+            superseded_by: Some(past.superseded_by.as_deref()),
+            supersedes: Some(&past.supersedes),
+            ..Self::of(&past.memory, None, age_days(&past.memory, now))
         }
     }
 
@@ -309,19 +404,8 @@ struct Date(Instant);
 
 impl Serialize for Date {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&date(self.0))
+        serializer.collect_str(&rfc3339(self.0))
     }
-}
-
-fn date(instant: Instant) -> impl Display {
-    // A year that no calendar here has comes only from a broken host.
-    let nearest = if instant < 0 {
-        Timestamp::MIN
-    } else {
-        Timestamp::MAX
-    };
-    let timestamp = Timestamp::from_millisecond(instant).unwrap_or(nearest);
-    std::fmt::from_fn(move |f| write!(f, "{timestamp:.3}"))
 }
 
 /// The toolbox's notices, then the tool's own.

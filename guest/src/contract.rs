@@ -3,11 +3,12 @@
 
 pub use crate::glue::exports::remora::memory::toolbox::{Tool, ToolError};
 pub use crate::glue::exports::remora::memory::tools::{
-    Deleted, Found, ListArguments, Listing, Results, SaveArguments, Saved, ShelfStatus,
-    StatusReport,
+    Confirmed, ContextArguments, Deleted, Found, ListArguments, Listing, Past, Results,
+    ReviewArguments, ReviewQueue, SaveArguments, Saved, ShelfStatus, StatusReport, Timeline,
 };
 pub use crate::glue::remora::memory::storage::{
-    Counts, Draft, Entry, Filter, Match, Matches, Memories, Presence, Receipt, TagCount,
+    Counts, Draft, Edge, Entry, Filter, Match, Matches, Memories, Presence, Receipt,
+    StalePosition, TagCount,
 };
 pub use crate::glue::remora::memory::types::{
     Conflict, Hit, Instant, Level, Memory, MemoryError, Origin, Outcome, Problem, Standing,

@@ -1,5 +1,5 @@
 //! A host in memory for tests: four shelves, pages as small as wanted, and, when it is
-//! hostile, every shelf handed out whatever the taint.
+//! hostile, every shelf handed out whatever the taint, and more of each than was asked for.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,18 @@ pub(crate) type Rows = Rc<RefCell<BTreeMap<String, Entry>>>;
 /// 2026-11-30T01:04:00Z.
 pub(crate) const NOW: Instant = 1_796_000_640_000;
 
+/// What a level's file holds besides what is live.
+#[derive(Default)]
+pub(crate) struct Book {
+    /// Superseded versions.
+    pub(crate) past: Vec<Memory>,
+    pub(crate) edges: Vec<Edge>,
+    pub(crate) stamps: BTreeMap<String, Instant>,
+    pub(crate) uses: BTreeMap<String, u64>,
+}
+
+pub(crate) type Books = Rc<RefCell<[Book; 4]>>;
+
 pub(crate) struct FakeHost {
     pub(crate) taint: Level,
     pub(crate) origin: Origin,
@@ -28,6 +40,7 @@ pub(crate) struct FakeHost {
     /// The most rows of one page; 0: one to three in turn.
     pub(crate) rows: u32,
     pub(crate) shelves: [Rows; 4],
+    pub(crate) books: Books,
     pub(crate) standing: Standing,
     pub(crate) calls: Rc<RefCell<Vec<String>>>,
     pub(crate) turn: Rc<Cell<u32>>,
@@ -36,7 +49,9 @@ pub(crate) struct FakeHost {
 pub(crate) struct FakeShelf {
     hostile: bool,
     level: Level,
+    taint: Level,
     rows: Rows,
+    books: Books,
     most: u32,
     calls: Rc<RefCell<Vec<String>>>,
     turn: Rc<Cell<u32>>,
@@ -72,6 +87,7 @@ impl FakeHost {
             hostile: false,
             rows: 2,
             shelves: Default::default(),
+            books: Books::default(),
             standing: Standing::Trusted,
             calls: Rc::default(),
             turn: Rc::default(),
@@ -98,6 +114,34 @@ impl FakeHost {
 
     pub(crate) fn calls(&self) -> Vec<String> {
         self.calls.borrow().clone()
+    }
+
+    /// The same store, seen from another level.
+    pub(crate) fn at(&self, taint: Level) -> Self {
+        Self {
+            shelves: self.shelves.clone(),
+            books: Rc::clone(&self.books),
+            rows: self.rows,
+            hostile: self.hostile,
+            ..Self::new(taint)
+        }
+    }
+
+    /// How many versions of a key a level has.
+    fn versions(&self, level: usize, key: &str) -> u64 {
+        let live = self.shelves[level].borrow().contains_key(key);
+        let books = self.books.borrow();
+        let past = books[level].past.iter().filter(|old| old.key == key);
+        past.count() as u64 + u64::from(live)
+    }
+
+    /// Takes a live record out of a shelf and keeps it as a superseded one.
+    fn supersede(&self, level: usize, key: &str) {
+        let gone = self.shelves[level].borrow_mut().remove(key);
+        if let Some(Entry::Live(mut memory)) = gone {
+            memory.superseded_at = Some(NOW);
+            self.books.borrow_mut()[level].past.push(memory);
+        }
     }
 
     fn called(&self, call: impl Into<String>) {
@@ -133,6 +177,8 @@ impl Host for FakeHost {
             .map(|level| FakeShelf {
                 hostile: self.hostile,
                 level,
+                taint: self.taint,
+                books: Rc::clone(&self.books),
                 rows: Rc::clone(&self.shelves[level as usize]),
                 most: self.rows,
                 calls: Rc::clone(&self.calls),
@@ -146,11 +192,42 @@ impl Host for FakeHost {
     }
     fn put(&self, draft: &Draft) -> Result<Receipt, MemoryError> {
         self.called("put");
+        let own = self.taint as usize;
         let mut record = memory(self.taint, &draft.key, &draft.content);
         record.tags.clone_from(&draft.tags);
         record.source.clone_from(&draft.source);
         record.expires_at = draft.expires_at;
         record.origin = self.origin;
+        record.updated_at = NOW;
+        record.version = self.versions(own, &draft.key) + 1;
+        if record.version > 1 {
+            record.id = format!("{}-v{}", record.id, record.version);
+        } else {
+            record.updated_at = NOW - 1000;
+        }
+        for old_id in &draft.supersedes {
+            let (level, key) = (0..=own)
+                .flat_map(|level| {
+                    let rows = self.shelves[level].borrow();
+                    let found = rows.values().find_map(|entry| match entry {
+                        Entry::Live(memory) if memory.id == *old_id => Some(memory.key.clone()),
+                        _ => None,
+                    });
+                    found.map(|key| (level, key))
+                })
+                .next()
+                .expect("a visible id");
+            self.books.borrow_mut()[own].edges.push(Edge {
+                old_id: old_id.clone(),
+                new_id: record.id.clone(),
+                new_key: Some(draft.key.clone()),
+                at: NOW,
+            });
+            if level == own {
+                self.supersede(level, &key);
+            }
+        }
+        self.supersede(own, &draft.key);
         let receipt = Receipt {
             outcome: match self.standing {
                 Standing::Trusted => Outcome::Created,
@@ -161,7 +238,7 @@ impl Host for FakeHost {
             level: self.taint,
             origin: self.origin,
             standing: self.standing,
-            version: 1,
+            version: record.version,
         };
         self.put_memory(record);
         Ok(receipt)
@@ -179,6 +256,20 @@ impl Host for FakeHost {
             rows.remove(key);
         }
         Ok(id)
+    }
+    fn stamp(&self, id: &str, _: Option<&str>) -> Result<Instant, MemoryError> {
+        self.called("stamp");
+        let own = &mut self.books.borrow_mut()[self.taint as usize];
+        own.stamps.insert(id.to_owned(), NOW);
+        Ok(NOW)
+    }
+    fn used(&self, ids: &[String]) {
+        self.called("used");
+        assert!((1..=500).contains(&ids.len()));
+        let own = &mut self.books.borrow_mut()[self.taint as usize];
+        for id in ids {
+            *own.uses.entry(id.clone()).or_insert(0) += 1;
+        }
     }
     fn note(&self, argument: &str) -> Result<(), MemoryError> {
         self.called(format!("note {argument}"));
@@ -207,11 +298,42 @@ impl FakeShelf {
         self.rows
             .borrow()
             .values()
-            .filter_map(|entry| match entry {
-                Entry::Live(memory) => Some(memory.clone()),
-                Entry::Tombstone => None,
-            })
+            .filter_map(|entry| self.shown(entry))
             .collect()
+    }
+
+    /// A live record as the session sees it: none where an edge that it sees hides it.
+    fn shown(&self, entry: &Entry) -> Option<Memory> {
+        match entry {
+            Entry::Live(memory) => {
+                Some(self.dressed(memory)).filter(|memory| memory.superseded_at.is_none())
+            }
+            Entry::Tombstone => None,
+        }
+    }
+
+    /// With what the session's own and lower levels say of it.
+    fn dressed(&self, memory: &Memory) -> Memory {
+        let books = self.books.borrow();
+        let seen = &books[..=self.taint as usize];
+        let stamp = seen.iter().filter_map(|book| book.stamps.get(&memory.id));
+        let edge = seen
+            .iter()
+            .flat_map(|book| &book.edges)
+            .filter(|edge| edge.old_id == memory.id);
+        Memory {
+            confirmed_at: stamp.copied().max().max(memory.confirmed_at),
+            superseded_at: memory.superseded_at.or(edge.map(|edge| edge.at).min()),
+            ..memory.clone()
+        }
+    }
+
+    fn excerpted(&self, mut memory: Memory, most: usize) -> Memory {
+        if !self.hostile {
+            let most = memory.content.floor_char_boundary(most);
+            memory.content.truncate(most);
+        }
+        memory
     }
 }
 
@@ -237,7 +359,12 @@ impl Shelf for FakeShelf {
     }
     fn fetch(&self, key: &str) -> Result<Option<Entry>, MemoryError> {
         self.called("fetch");
-        Ok(self.rows.borrow().get(key).cloned())
+        let rows = self.rows.borrow();
+        Ok(match rows.get(key) {
+            Some(Entry::Tombstone) => Some(Entry::Tombstone),
+            Some(entry) => self.shown(entry).map(Entry::Live),
+            None => None,
+        })
     }
     fn search(&self, text: &str, after: u32, limit: u32) -> Result<Matches, MemoryError> {
         self.called("search");
@@ -249,7 +376,7 @@ impl Shelf for FakeShelf {
             .map(|memory| Match {
                 score: score(text, &memory.content) as f64,
                 snippet: memory.content.clone(),
-                memory,
+                memory: self.excerpted(memory, 1024),
             })
             .collect();
         found.sort_by(|a, b| {
@@ -282,6 +409,7 @@ impl Shelf for FakeShelf {
                     }
             })
             .filter(|memory| after.is_none_or(|after| memory.key.as_str() > after))
+            .map(|memory| self.excerpted(memory, filter.excerpt_bytes as usize))
             .collect();
         let (items, more) = cut(rows, self.most(limit));
         Ok(Memories { items, more })
@@ -293,20 +421,95 @@ impl Shelf for FakeShelf {
         Ok(keys
             .iter()
             .map(|key| match rows.get(key) {
-                None => Presence {
-                    shadows: false,
-                    origin: None,
-                },
                 Some(Entry::Tombstone) => Presence {
                     shadows: true,
                     origin: None,
                 },
-                Some(Entry::Live(memory)) => Presence {
-                    shadows: true,
-                    origin: Some(memory.origin),
-                },
+                entry => {
+                    let live = entry.and_then(|entry| self.shown(entry));
+                    Presence {
+                        shadows: live.is_some(),
+                        origin: live.map(|memory| memory.origin),
+                    }
+                }
             })
             .collect())
+    }
+    fn versions(
+        &self,
+        key: &str,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError> {
+        self.called("versions");
+        assert!((1..=200).contains(&limit));
+        let rows = self.rows.borrow();
+        let live = rows.get(key).and_then(|entry| match entry {
+            Entry::Live(memory) => Some(memory.clone()),
+            Entry::Tombstone => None,
+        });
+        let past = self.books.borrow()[self.level as usize].past.clone();
+        let mut versions: Vec<Memory> = past
+            .into_iter()
+            .chain(live)
+            .filter(|memory| memory.key == key)
+            .filter(|memory| before.is_none_or(|before| memory.version < before))
+            .map(|memory| self.dressed(&memory))
+            .collect();
+        versions.sort_by_key(|memory| std::cmp::Reverse(memory.version));
+        let (items, more) = cut(versions, self.most(limit));
+        Ok(Memories { items, more })
+    }
+    fn edges(&self, ids: &[String]) -> Result<Vec<Edge>, MemoryError> {
+        self.called("edges");
+        assert!(ids.len() <= 500);
+        let mut edges = self.books.borrow()[self.level as usize].edges.clone();
+        if !self.hostile {
+            edges.retain(|edge| ids.contains(&edge.old_id) || ids.contains(&edge.new_id));
+        }
+        Ok(edges)
+    }
+    fn stale(
+        &self,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError> {
+        self.called("stale");
+        assert!((1..=200).contains(&limit));
+        let place = |memory: &Memory| {
+            let checked_at = memory.confirmed_at.unwrap_or(memory.updated_at);
+            (checked_at, memory.id.clone())
+        };
+        let after = after.map(|after| (after.checked_at, after.id.clone()));
+        let mut rows: Vec<Memory> = self
+            .live()
+            .into_iter()
+            .filter(|memory| self.hostile || place(memory).0 < before)
+            .filter(|memory| after.as_ref().is_none_or(|after| place(memory) > *after))
+            .collect();
+        rows.sort_by_key(place);
+        let (items, more) = cut(rows, self.most(limit));
+        Ok(Memories { items, more })
+    }
+    fn used(&self, after: u32, limit: u32, excerpt_bytes: u32) -> Result<Memories, MemoryError> {
+        self.called("used");
+        assert!((1..=200).contains(&limit));
+        let books = self.books.borrow();
+        let uses = &books[self.taint as usize].uses;
+        let mut rows: Vec<(u64, Memory)> = self
+            .live()
+            .into_iter()
+            .filter_map(|memory| Some((*uses.get(&memory.id)?, memory)))
+            .collect();
+        rows.sort_by_key(|(uses, memory)| (std::cmp::Reverse(*uses), memory.key.clone()));
+        let rows = rows
+            .into_iter()
+            .skip(after as usize)
+            .map(|(_, memory)| self.excerpted(memory, excerpt_bytes as usize))
+            .collect();
+        let (items, more) = cut(rows, self.most(limit));
+        Ok(Memories { items, more })
     }
     fn counts(&self) -> Result<Counts, MemoryError> {
         Ok(Counts {

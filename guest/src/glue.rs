@@ -54,6 +54,28 @@ impl Shelf for storage::Shelf {
     fn present(&self, keys: &[String]) -> Result<Vec<Presence>, MemoryError> {
         storage::Shelf::present(self, keys)
     }
+    fn versions(
+        &self,
+        key: &str,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError> {
+        storage::Shelf::versions(self, key, before, limit)
+    }
+    fn edges(&self, ids: &[String]) -> Result<Vec<Edge>, MemoryError> {
+        storage::Shelf::edges(self, ids)
+    }
+    fn stale(
+        &self,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError> {
+        storage::Shelf::stale(self, before, after, limit)
+    }
+    fn used(&self, after: u32, limit: u32, excerpt_bytes: u32) -> Result<Memories, MemoryError> {
+        storage::Shelf::used(self, after, limit, excerpt_bytes)
+    }
     fn counts(&self) -> Result<Counts, MemoryError> {
         storage::Shelf::counts(self)
     }
@@ -89,6 +111,12 @@ impl Host for Imports {
     fn retire(&self, key: &str, hide_lower: bool) -> Result<Option<String>, MemoryError> {
         storage::retire(key, hide_lower)
     }
+    fn stamp(&self, id: &str, source: Option<&str>) -> Result<Instant, MemoryError> {
+        storage::stamp(id, source)
+    }
+    fn used(&self, ids: &[String]) {
+        storage::used(ids);
+    }
     fn note(&self, argument: &str) -> Result<(), MemoryError> {
         storage::note(argument)
     }
@@ -111,6 +139,18 @@ impl tools::Guest for Component {
     }
     fn delete(key: String, hide_lower: bool) -> Result<Deleted, MemoryError> {
         Tools::new(&Imports).delete(&key, hide_lower)
+    }
+    fn confirm(key: String, source: Option<String>) -> Result<Confirmed, MemoryError> {
+        Tools::new(&Imports).confirm(&key, source.as_deref())
+    }
+    fn review(arguments: ReviewArguments) -> Result<ReviewQueue, MemoryError> {
+        Tools::new(&Imports).review(arguments)
+    }
+    fn history(key: String) -> Result<Timeline, MemoryError> {
+        Tools::new(&Imports).history(&key)
+    }
+    fn context(arguments: ContextArguments) -> Result<String, MemoryError> {
+        Tools::new(&Imports).context(arguments)
     }
     fn status() -> Result<StatusReport, MemoryError> {
         Tools::new(&Imports).status()

@@ -2,8 +2,8 @@
 //! the component's imports, tests with a store in memory.
 
 use crate::contract::{
-    Counts, Draft, Entry, Filter, Instant, Level, Matches, Memories, MemoryError, Origin, Presence,
-    Receipt, TagCount,
+    Counts, Draft, Edge, Entry, Filter, Instant, Level, Matches, Memories, MemoryError, Origin,
+    Presence, Receipt, StalePosition, TagCount,
 };
 
 /// One level's records, opened for reading (`storage.shelf`).
@@ -28,6 +28,31 @@ pub trait Shelf {
 
     /// What the shelf shows of each key, in the order asked; at most 500 keys.
     fn present(&self, keys: &[String]) -> Result<Vec<Presence>, MemoryError>;
+
+    /// The versions of a key that a history shows, newest first, older than `before`; at
+    /// most `limit`, maybe fewer.
+    fn versions(
+        &self,
+        key: &str,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError>;
+
+    /// The edges kept here that touch any of these records; at most 500 ids.
+    fn edges(&self, ids: &[String]) -> Result<Vec<Edge>, MemoryError>;
+
+    /// Live records last confirmed, or else saved, before `before`, behind `after`: the
+    /// longest ago first, then by id; at most `limit`, maybe fewer.
+    fn stale(
+        &self,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: u32,
+    ) -> Result<Memories, MemoryError>;
+
+    /// Live records that the session's level used, from position `after` on, the most used
+    /// first; at most `limit`, maybe fewer.
+    fn used(&self, after: u32, limit: u32, excerpt_bytes: u32) -> Result<Memories, MemoryError>;
 
     /// How many records there are.
     fn counts(&self) -> Result<Counts, MemoryError>;
@@ -64,6 +89,12 @@ pub trait Host {
 
     /// Deletes on the session's own level. None: no live record had that key.
     fn retire(&self, key: &str, hide_lower: bool) -> Result<Option<String>, MemoryError>;
+
+    /// Says that a visible live record is still true. Answers with the moment.
+    fn stamp(&self, id: &str, source: Option<&str>) -> Result<Instant, MemoryError>;
+
+    /// Says that these records were given to the caller; at most 500 ids.
+    fn used(&self, ids: &[String]);
 
     /// Writes to the audit trail that an argument was ignored.
     fn note(&self, argument: &str) -> Result<(), MemoryError>;

@@ -10,7 +10,7 @@
 //! 1. [`classification`]: which levels flow where, checked on everything the host hands out;
 //! 2. [`shadow`]: which version of a key is seen, and merging the shelves;
 //! 3. [`validate`]: what callers may pass;
-//! 4. [`tools`]: the operations, made of the three above;
+//! 4. [`tools`]: the operations, made of the three above, and [`block`], what a prompt gets;
 //! 5. [`toolbox`]: the same by name and JSON.
 //!
 //! # Trust
@@ -35,11 +35,13 @@
     )
 )]
 
+pub mod block;
 pub mod classification;
 pub mod contract;
 pub mod cursor;
 pub mod host;
 pub mod ignored;
+pub mod moment;
 pub mod provenance;
 pub mod shadow;
 pub mod toolbox;

@@ -23,9 +23,11 @@ use std::collections::VecDeque;
 
 use crate::classification::{VisibleShelf, visible};
 use crate::contract::{
-    Conflict, Entry, Filter, Level, Match, Memory, MemoryError, Origin, Presence,
+    Conflict, Entry, Filter, Instant, Level, Match, Memory, MemoryError, Origin, Presence,
+    StalePosition,
 };
 use crate::host::Shelf;
+use crate::moment::checked_at;
 use crate::provenance::{more_trusted, most_trusted};
 use crate::validate::problem;
 
@@ -64,6 +66,23 @@ pub fn seen_at<S: Shelf>(
         }
     }
     Ok(None)
+}
+
+/// The shelves whose versions of a key are not hidden by a tombstone on a higher one.
+pub fn unhidden<'a, S: Shelf>(
+    shelves: &'a [VisibleShelf<S>],
+    key: &str,
+) -> Result<&'a [VisibleShelf<S>], MemoryError> {
+    let keys = [key.to_owned()];
+    for (rank, entry) in shelves.iter().enumerate() {
+        for presence in presences(&entry.shelf, &keys)? {
+            if presence.shadows && presence.origin.is_none() {
+                // A tombstone hides what lies beneath it, not what lies beside it.
+                return Ok(shelves.get(..=rank).unwrap_or(shelves));
+            }
+        }
+    }
+    Ok(shelves)
 }
 
 /// For each of `(rank, key, origin)`, the more trusted version beneath it, if there is one.
@@ -121,12 +140,19 @@ pub trait Candidate {
     /// The record.
     fn memory(&self) -> &Memory;
 
+    /// The record alone.
+    fn into_memory(self) -> Memory;
+
     /// Where it stands to another one of the same answer.
     fn order(&self, other: &Self) -> Ordering;
 }
 
 impl Candidate for Memory {
     fn memory(&self) -> &Memory {
+        self
+    }
+
+    fn into_memory(self) -> Memory {
         self
     }
 
@@ -140,12 +166,78 @@ impl Candidate for Match {
         &self.memory
     }
 
+    fn into_memory(self) -> Memory {
+        self.memory
+    }
+
     fn order(&self, other: &Self) -> Ordering {
         // Total also over NaN, which only a broken host sends.
         other
             .score
             .total_cmp(&self.score)
             .then_with(|| self.memory.order(&other.memory))
+    }
+}
+
+/// A record in the order in which they are to be checked again: the longest unconfirmed
+/// first, then by id.
+#[derive(Debug)]
+pub struct Aged(Memory);
+
+impl Candidate for Aged {
+    fn memory(&self) -> &Memory {
+        &self.0
+    }
+
+    fn into_memory(self) -> Memory {
+        self.0
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        checked_at(&self.0)
+            .cmp(&checked_at(&other.0))
+            .then_with(|| self.0.id.as_bytes().cmp(other.0.id.as_bytes()))
+    }
+}
+
+/// A record in the order of use. Shelves do not say how often one was used, only which was
+/// used more: they take turns, the highest first.
+#[derive(Debug)]
+pub struct Favourite {
+    memory: Memory,
+    place: u32,
+}
+
+impl Candidate for Favourite {
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        self.place.cmp(&other.place)
+    }
+}
+
+/// A version in a history, the newest first. On one shelf the version counts and not the
+/// clock, which may have been set back between two.
+#[derive(Debug)]
+pub struct Version(Memory);
+
+impl Candidate for Version {
+    fn memory(&self) -> &Memory {
+        &self.0
+    }
+
+    fn into_memory(self) -> Memory {
+        self.0
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        other.0.updated_at.cmp(&self.0.updated_at)
     }
 }
 
@@ -233,7 +325,134 @@ impl<S: Shelf> Feed for Search<'_, S> {
     }
 }
 
-/// A candidate that no higher shelf hides.
+/// A shelf's records that were not confirmed or saved since a moment.
+#[derive(Debug)]
+pub struct Stale<'a, S> {
+    /// The shelf.
+    pub shelf: &'a S,
+    /// The moment.
+    pub before: Instant,
+    /// Only records behind this one.
+    pub after: Option<StalePosition>,
+    /// How many to ask for at once.
+    pub rows: u32,
+    /// The session's level.
+    pub taint: Level,
+}
+
+impl<S: Shelf> Feed for Stale<'_, S> {
+    type Item = Aged;
+
+    fn fill(&mut self, buffer: &mut VecDeque<Aged>) -> Result<bool, MemoryError> {
+        let page = self
+            .shelf
+            .stale(self.before, self.after.as_ref(), self.rows)?;
+        if page.more {
+            let place = |at: &StalePosition| (at.checked_at, at.id.clone());
+            match page.items.last().map(|last| StalePosition {
+                checked_at: checked_at(last),
+                id: last.id.clone(),
+            }) {
+                Some(last)
+                    if self
+                        .after
+                        .as_ref()
+                        .is_none_or(|after| place(after) < place(&last)) =>
+                {
+                    self.after = Some(last);
+                }
+                _ => return Err(stalled()),
+            }
+        }
+        buffer.extend(
+            page.items
+                .into_iter()
+                .filter(|memory| visible(memory, self.taint) && checked_at(memory) < self.before)
+                .map(Aged),
+        );
+        Ok(page.more)
+    }
+}
+
+/// A shelf's records that the session's level used, the most used first.
+#[derive(Debug)]
+pub struct Used<'a, S> {
+    /// The shelf.
+    pub shelf: &'a S,
+    /// How many came already.
+    pub after: u32,
+    /// How many to ask for at once.
+    pub rows: u32,
+    /// The most bytes of content to ask for with each.
+    pub excerpt_bytes: u32,
+    /// The session's level.
+    pub taint: Level,
+}
+
+impl<S: Shelf> Feed for Used<'_, S> {
+    type Item = Favourite;
+
+    fn fill(&mut self, buffer: &mut VecDeque<Favourite>) -> Result<bool, MemoryError> {
+        let page = self
+            .shelf
+            .used(self.after, self.rows, self.excerpt_bytes)?;
+        let first = self.after;
+        let got = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
+        if page.more {
+            match self.after.checked_add(got) {
+                Some(after) if got > 0 => self.after = after,
+                _ => return Err(stalled()),
+            }
+        }
+        buffer.extend(
+            (first..)
+                .zip(page.items)
+                .filter(|(_, memory)| visible(memory, self.taint))
+                .map(|(place, memory)| Favourite { memory, place }),
+        );
+        Ok(page.more)
+    }
+}
+
+/// A shelf's versions of a key, the newest first.
+#[derive(Debug)]
+pub struct Versions<'a, S> {
+    /// The shelf.
+    pub shelf: &'a S,
+    /// The key.
+    pub key: &'a str,
+    /// Only versions older than this one.
+    pub before: Option<u64>,
+    /// How many to ask for at once.
+    pub rows: u32,
+    /// The session's level.
+    pub taint: Level,
+}
+
+impl<S: Shelf> Feed for Versions<'_, S> {
+    type Item = Version;
+
+    fn fill(&mut self, buffer: &mut VecDeque<Version>) -> Result<bool, MemoryError> {
+        let page = self.shelf.versions(self.key, self.before, self.rows)?;
+        if page.more {
+            match page.items.last() {
+                Some(last) if self.before.is_none_or(|before| last.version < before) => {
+                    self.before = Some(last.version);
+                }
+                _ => return Err(stalled()),
+            }
+        }
+        buffer.extend(
+            page.items
+                .into_iter()
+                .filter(|memory| visible(memory, self.taint) && memory.key == self.key)
+                .map(Version),
+        );
+        Ok(page.more)
+    }
+}
+
+/// A candidate with the place it comes from.
 #[derive(Debug)]
 pub struct Seen<T> {
     /// The candidate.
@@ -242,9 +461,8 @@ pub struct Seen<T> {
     pub rank: usize,
 }
 
-/// The candidates of all shelves in one order, without those that are shadowed.
-pub struct Unshadowed<'a, S, F: Feed> {
-    shelves: &'a [VisibleShelf<S>],
+/// The candidates of several shelves in one order, shadowed ones among them.
+pub struct Merged<F: Feed> {
     lanes: Vec<Lane<F>>,
 }
 
@@ -254,9 +472,12 @@ struct Lane<F: Feed> {
     more: bool,
 }
 
-impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
+impl<F: Feed> Merged<F> {
     /// `feed` makes the feed of one shelf.
-    pub fn new(shelves: &'a [VisibleShelf<S>], feed: impl Fn(&'a S) -> F) -> Self {
+    pub fn new<'a, S: Shelf>(
+        shelves: &'a [VisibleShelf<S>],
+        feed: impl Fn(&'a S) -> F,
+    ) -> Self {
         let lanes = shelves
             .iter()
             .map(|entry| Lane {
@@ -265,28 +486,11 @@ impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
                 more: true,
             })
             .collect();
-        Self { shelves, lanes }
+        Self { lanes }
     }
 
-    /// What is left of the next `most` candidates (at least 1), which may be nothing. None:
-    /// the shelves have ended.
-    pub fn next(&mut self, most: usize) -> Result<Option<Vec<Seen<F::Item>>>, MemoryError> {
-        let mut candidates = Vec::new();
-        while candidates.len() < most.max(1) {
-            match self.merge()? {
-                Some(candidate) => candidates.push(candidate),
-                None => break,
-            }
-        }
-        if candidates.is_empty() {
-            return Ok(None);
-        }
-        self.unshadow(candidates).map(Some)
-    }
-
-    /// The next candidate of all shelves, shadowed or not; of equal ones that of the
-    /// highest shelf.
-    fn merge(&mut self) -> Result<Option<Seen<F::Item>>, MemoryError> {
+    /// The next candidate of all shelves; of equal ones that of the highest shelf.
+    pub fn next(&mut self) -> Result<Option<Seen<F::Item>>, MemoryError> {
         for lane in &mut self.lanes {
             while lane.more && lane.buffer.is_empty() {
                 lane.more = lane.feed.fill(&mut lane.buffer)?;
@@ -307,6 +511,47 @@ impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
             let item = lane.buffer.pop_front()?;
             Some(Seen { item, rank })
         }))
+    }
+}
+
+/// The candidates of all shelves in one order, without those that are shadowed.
+pub struct Unshadowed<'a, S, F: Feed> {
+    shelves: &'a [VisibleShelf<S>],
+    merged: Merged<F>,
+}
+
+impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
+    /// `feed` makes the feed of one shelf.
+    pub fn new(shelves: &'a [VisibleShelf<S>], feed: impl Fn(&'a S) -> F) -> Self {
+        Self {
+            shelves,
+            merged: Merged::new(shelves, feed),
+        }
+    }
+
+    /// The candidates of the shelf at `rank` alone, without those that a higher one shadows.
+    pub fn on(shelves: &'a [VisibleShelf<S>], rank: usize, feed: impl Fn(&'a S) -> F) -> Self {
+        let mut all = Self::new(shelves, feed);
+        for (other, lane) in all.merged.lanes.iter_mut().enumerate() {
+            lane.more = other == rank;
+        }
+        all
+    }
+
+    /// What is left of the next `most` candidates (at least 1), which may be nothing. None:
+    /// the shelves have ended.
+    pub fn next(&mut self, most: usize) -> Result<Option<Vec<Seen<F::Item>>>, MemoryError> {
+        let mut candidates = Vec::new();
+        while candidates.len() < most.max(1) {
+            match self.merged.next()? {
+                Some(candidate) => candidates.push(candidate),
+                None => break,
+            }
+        }
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        self.unshadow(candidates).map(Some)
     }
 
     /// Drops what a higher shelf hides, with one question to each higher shelf.
@@ -345,7 +590,7 @@ fn carries(memory: &Memory, filter: &Filter) -> bool {
 }
 
 /// `shelf.present` for any number of keys; exactly one answer for each.
-fn presences<S: Shelf>(shelf: &S, keys: &[String]) -> Result<Vec<Presence>, MemoryError> {
+pub fn presences<S: Shelf>(shelf: &S, keys: &[String]) -> Result<Vec<Presence>, MemoryError> {
     let mut presences = Vec::with_capacity(keys.len());
     for chunk in keys.chunks(PRESENT_KEYS) {
         let answer = shelf.present(chunk)?;

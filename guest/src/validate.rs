@@ -4,11 +4,13 @@
 //! The host checks the same bounds again: a plugin need not be this one.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc_quick};
 
 use crate::contract::{Instant, MemoryError, Problem};
+use crate::moment::{LAST, rfc3339};
 
 /// The longest key, in bytes, once normalised.
 pub const KEY_BYTES: usize = 256;
@@ -20,24 +22,52 @@ pub const TAGS: usize = 32;
 pub const TAG_CHARS: usize = 64;
 /// The longest source, in bytes: 1 KiB.
 pub const SOURCE_BYTES: usize = 1024;
+/// The most memories whose place one save takes.
+pub const SUPERSEDES: usize = 100;
 /// The longest page of a list, and the page when the caller names none.
 pub const LIST_LIMIT: Limit = Limit {
     name: "limit",
+    least: 1,
     most: 200,
     otherwise: 50,
 };
 /// The most results of a search, and how many when the caller names no number.
 pub const SEARCH_LIMIT: Limit = Limit {
     name: "max_results",
+    least: 1,
     most: 100,
     otherwise: 10,
 };
+/// The most memories of a review, and how many when the caller names no number.
+pub const REVIEW_LIMIT: Limit = Limit {
+    name: "limit",
+    least: 1,
+    most: 200,
+    otherwise: 20,
+};
+/// For how many days what a review offers has not been confirmed. The most is a century:
+/// longer ago than any memory here is.
+pub const REVIEW_DAYS: Limit = Limit {
+    name: "older_than_days",
+    least: 0,
+    most: 36_500,
+    otherwise: 90,
+};
+/// How many tokens a block for a prompt may take.
+pub const BUDGET: Limit = Limit {
+    name: "budget",
+    least: 50,
+    most: 20_000,
+    otherwise: 1000,
+};
 
-/// A number from 1 to `most` that a caller may leave out.
+/// A number in a range that a caller may leave out.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     /// The name of the argument.
     pub name: &'static str,
+    /// The lowest value.
+    pub least: u32,
     /// The highest value.
     pub most: u32,
     /// The value when it is left out.
@@ -49,7 +79,7 @@ impl Limit {
     pub fn check(&self, given: Option<u32>) -> Result<u32, MemoryError> {
         match given {
             None => Ok(self.otherwise),
-            Some(value) if value >= 1 && value <= self.most => Ok(value),
+            Some(value) if value >= self.least && value <= self.most => Ok(value),
             Some(value) => Err(self.refuse(&value)),
         }
     }
@@ -59,8 +89,8 @@ impl Limit {
         invalid(
             format!("{} is {given}", self.name),
             format!(
-                "It is a whole number from 1 to {}, and {} when left out",
-                self.most, self.otherwise
+                "It is a whole number from {} to {}, and {} when left out",
+                self.least, self.most, self.otherwise
             ),
             "Call again with a number in that range",
         )
@@ -222,16 +252,67 @@ pub fn query(raw: &str) -> Result<(), MemoryError> {
     Ok(())
 }
 
-/// An expiry: it must lie ahead of `now`.
+/// An expiry: it must lie ahead of `now`, and not after [`LAST`].
 pub fn expires_at(at: Instant, now: Instant) -> Result<(), MemoryError> {
     if at <= now {
         return Err(invalid(
-            "expires_at is not in the future",
+            format!(
+                "expires_at is {}, which does not lie ahead: now it is {}",
+                rfc3339(at),
+                rfc3339(now)
+            ),
             "A memory expires at a moment that lies ahead",
             "Give a later moment, or leave expires_at out to keep the memory",
         ));
     }
+    if at > LAST {
+        return Err(too_far("expires_at"));
+    }
     Ok(())
+}
+
+/// The error for an expiry after [`LAST`].
+pub fn too_far(argument: &str) -> MemoryError {
+    invalid(
+        format!("{argument} lies too far ahead"),
+        format!("A memory expires by {} at the latest", rfc3339(LAST)),
+        format!("Give an earlier time, or leave {argument} out to keep the memory"),
+    )
+}
+
+/// Keys of memories whose place is taken: each as [`key`] has it, once, in the order
+/// given; at most [`SUPERSEDES`].
+pub fn supersedes(raw: &[String]) -> Result<Vec<String>, MemoryError> {
+    let mut known = BTreeSet::new();
+    let mut keys = Vec::new();
+    for raw in raw {
+        let key = key(raw).map_err(|error| match error {
+            MemoryError::InvalidArgument(problem) => {
+                MemoryError::InvalidArgument(inside("supersedes", problem))
+            }
+            MemoryError::TooLarge(problem) => MemoryError::TooLarge(inside("supersedes", problem)),
+            other => other,
+        })?;
+        if known.insert(key.clone()) {
+            keys.push(key);
+        }
+    }
+    if keys.len() > SUPERSEDES {
+        return Err(too_large(
+            format!("supersedes has {} different keys", keys.len()),
+            "One memory takes the place of at most 100",
+            "Name those that this one really replaces",
+        ));
+    }
+    Ok(keys)
+}
+
+/// A problem of a part, as one of the whole.
+fn inside(argument: &str, part: Problem) -> Problem {
+    Problem {
+        what: format!("In {argument}, a {}", part.what),
+        ..part
+    }
 }
 
 /// Trims and brings to Unicode NFC, so that a key or tag typed on one system finds what
@@ -353,6 +434,8 @@ mod tests {
         assert_eq!(SEARCH_LIMIT.check(Some(1)).unwrap(), 1);
         assert!(allowed(&LIST_LIMIT.check(Some(201)).unwrap_err()).contains("200"));
         assert!(allowed(&SEARCH_LIMIT.check(Some(0)).unwrap_err()).contains("100"));
+        assert_eq!(REVIEW_DAYS.check(Some(0)).unwrap(), 0);
+        assert!(allowed(&BUDGET.check(Some(49)).unwrap_err()).contains("from 50 to 20000"));
     }
 
     #[test]
@@ -360,6 +443,40 @@ mod tests {
         assert!(expires_at(11, 10).is_ok());
         assert!(expires_at(10, 10).is_err());
         assert!(expires_at(i64::MIN, 10).is_err());
+        assert!(expires_at(LAST, 10).is_ok());
+        let error = expires_at(LAST + 1, 10).unwrap_err();
+        assert!(allowed(&error).contains("9999-12-30T22:00:00.999Z"));
+        let MemoryError::InvalidArgument(problem) = expires_at(999, 1000).unwrap_err() else {
+            panic!()
+        };
+        assert_eq!(
+            problem.what,
+            "expires_at is 1970-01-01T00:00:00.999Z, which does not lie ahead: now it is \
+             1970-01-01T00:00:01.000Z"
+        );
+    }
+
+    #[test]
+    fn superseded_keys_come_out_normalised_once_each_in_their_order() {
+        let raw = ["b", " a ", "b", "cafe\u{301}", "caf\u{e9}"].map(String::from);
+        assert_eq!(supersedes(&raw).unwrap(), ["b", "a", "caf\u{e9}"]);
+        let many: Vec<String> = (0..100).map(|i| format!("k{i}")).collect();
+        assert!(supersedes(&many).is_ok());
+        let repeated: Vec<String> = many.iter().chain(&many).cloned().collect();
+        assert!(supersedes(&repeated).is_ok());
+        let too_many: Vec<String> = (0..101).map(|i| format!("k{i}")).collect();
+        assert!(allowed(&supersedes(&too_many).unwrap_err()).contains("100"));
+        for (raw, what) in [
+            (" ".to_owned(), "In supersedes, a key is empty"),
+            ("k".repeat(257), "In supersedes, a key has 257 bytes"),
+        ] {
+            match supersedes(&[raw]).unwrap_err() {
+                MemoryError::InvalidArgument(p) | MemoryError::TooLarge(p) => {
+                    assert_eq!(p.what, what);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     proptest! {

@@ -189,10 +189,7 @@ impl storage_import::HostShelf for RemoraView<'_> {
         let memories = self
             .grant
             .page(level, &filter, after.as_deref(), size(limit));
-        answer(memories, |memories| storage_import::Memories {
-            items: memories.items.into_iter().map(Into::into).collect(),
-            more: memories.more,
-        })
+        answer(memories, Into::into)
     }
 
     fn present(
@@ -211,6 +208,76 @@ impl storage_import::HostShelf for RemoraView<'_> {
                 })
                 .collect()
         })
+    }
+
+    fn versions(
+        &mut self,
+        shelf: Resource<ShelfHandle>,
+        key: String,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Answer<storage_import::Memories> {
+        self.grant.spend()?;
+        let level = self.shelf(&shelf)?;
+        let versions = self.grant.versions(level, &key, before, size(limit));
+        answer(versions, Into::into)
+    }
+
+    fn edges(
+        &mut self,
+        shelf: Resource<ShelfHandle>,
+        ids: Vec<String>,
+    ) -> Answer<Vec<storage_import::Edge>> {
+        self.grant.spend()?;
+        let level = self.shelf(&shelf)?;
+        answer(self.grant.edges(level, &ids), |edges| {
+            edges
+                .into_iter()
+                .map(|edge| storage_import::Edge {
+                    old_id: edge.old_id,
+                    new_id: edge.new_id,
+                    new_key: edge.new_key,
+                    at: edge.at.millis(),
+                })
+                .collect()
+        })
+    }
+
+    fn stale(
+        &mut self,
+        shelf: Resource<ShelfHandle>,
+        before: types::Instant,
+        after: Option<storage_import::StalePosition>,
+        limit: u32,
+    ) -> Answer<storage_import::Memories> {
+        self.grant.spend()?;
+        let level = self.shelf(&shelf)?;
+        // No record is older or newer than what can be written, so the nearest
+        // such moment asks for the same.
+        let before = clock::Instant::from_millis_clamped(before);
+        let after = after.map(|after| storage::StalePosition {
+            checked_at: clock::Instant::from_millis_clamped(after.checked_at),
+            id: after.id,
+        });
+        let stale = self
+            .grant
+            .stale(level, before, after.as_ref(), size(limit));
+        answer(stale, Into::into)
+    }
+
+    fn used(
+        &mut self,
+        shelf: Resource<ShelfHandle>,
+        after: u32,
+        limit: u32,
+        excerpt_bytes: u32,
+    ) -> Answer<storage_import::Memories> {
+        self.grant.spend()?;
+        let level = self.shelf(&shelf)?;
+        let used = self
+            .grant
+            .used(level, size(after), size(limit), size(excerpt_bytes));
+        answer(used, Into::into)
     }
 
     fn counts(&mut self, shelf: Resource<ShelfHandle>) -> Answer<storage_import::Counts> {
@@ -291,6 +358,20 @@ impl storage_import::Host for RemoraView<'_> {
     fn retire(&mut self, key: String, hide_lower: bool) -> Answer<Option<String>> {
         self.grant.spend()?;
         answer(self.grant.retire(&key, hide_lower), |id| id)
+    }
+
+    fn stamp(&mut self, id: String, source: Option<String>) -> Answer<types::Instant> {
+        self.grant.spend()?;
+        answer(
+            self.grant.stamp(&id, source.as_deref()),
+            clock::Instant::millis,
+        )
+    }
+
+    fn used(&mut self, ids: Vec<String>) -> wasmtime::Result<()> {
+        self.grant.spend()?;
+        self.grant.record_use(&ids);
+        Ok(())
     }
 
     fn note(&mut self, argument: String) -> Answer<()> {
@@ -384,6 +465,15 @@ impl From<storage::Memory> for types::Memory {
             expires_at: memory.expires_at.map(clock::Instant::millis),
             superseded_at: memory.superseded_at.map(clock::Instant::millis),
             deleted_at: memory.deleted_at.map(clock::Instant::millis),
+        }
+    }
+}
+
+impl From<storage::Memories> for storage_import::Memories {
+    fn from(memories: storage::Memories) -> Self {
+        Self {
+            items: memories.items.into_iter().map(Into::into).collect(),
+            more: memories.more,
         }
     }
 }

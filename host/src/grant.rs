@@ -15,8 +15,8 @@ use crate::level::{Level, can_flow_to};
 use crate::provenance::Origin;
 use crate::session::{Session, access};
 use crate::storage::{
-    Counts, Draft, Entry, Filter, HostDecided, Matches, Memories, Memory, Notable, Presence,
-    Receipt, SessionRow, Shelves, TagCount,
+    Counts, Draft, Edge, Entry, Filter, HostDecided, Matches, Memories, Memory, Notable, Presence,
+    Receipt, SessionRow, Shelves, StalePosition, TagCount,
 };
 
 /// How much one call may do.
@@ -190,6 +190,13 @@ impl Grant {
         }
     }
 
+    fn vouch_all(level: Level, memories: Memories) -> Result<Memories, Error> {
+        for memory in &memories.items {
+            Self::vouch(level, memory)?;
+        }
+        Ok(memories)
+    }
+
     /// See [`Shelves::fetch`].
     ///
     /// # Errors
@@ -235,10 +242,7 @@ impl Grant {
     ) -> Result<Memories, Error> {
         self.admit(level)?;
         let memories = self.shelves.page(level, filter, after, limit)?;
-        for memory in &memories.items {
-            Self::vouch(level, memory)?;
-        }
-        Ok(memories)
+        Self::vouch_all(level, memories)
     }
 
     /// See [`Shelves::present`].
@@ -248,6 +252,63 @@ impl Grant {
     pub fn present(&mut self, level: Level, keys: &[String]) -> Result<Vec<Presence>, Error> {
         self.admit(level)?;
         self.shelves.present(level, keys)
+    }
+
+    /// See [`Shelves::versions`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn versions(
+        &mut self,
+        level: Level,
+        key: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        self.admit(level)?;
+        let memories = self.shelves.versions(level, key, before, limit)?;
+        Self::vouch_all(level, memories)
+    }
+
+    /// See [`Shelves::edges`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn edges(&mut self, level: Level, ids: &[String]) -> Result<Vec<Edge>, Error> {
+        self.admit(level)?;
+        self.shelves.edges(level, ids)
+    }
+
+    /// See [`Shelves::stale`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stale(
+        &mut self,
+        level: Level,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        self.admit(level)?;
+        let memories = self.shelves.stale(level, before, after, limit)?;
+        Self::vouch_all(level, memories)
+    }
+
+    /// See [`Shelves::used`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn used(
+        &mut self,
+        level: Level,
+        after: usize,
+        limit: usize,
+        excerpt_bytes: usize,
+    ) -> Result<Memories, Error> {
+        self.admit(level)?;
+        let memories = self.shelves.used(level, after, limit, excerpt_bytes)?;
+        Self::vouch_all(level, memories)
     }
 
     /// See [`Shelves::counts`].
@@ -282,6 +343,19 @@ impl Grant {
     /// As there.
     pub fn retire(&mut self, key: &str, hide_lower: bool) -> Result<Option<String>, Error> {
         self.shelves.retire(key, hide_lower)
+    }
+
+    /// See [`Shelves::stamp`]. There is no level to pass: it is the session's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stamp(&mut self, id: &str, source: Option<&str>) -> Result<Instant, Error> {
+        self.shelves.stamp(id, source)
+    }
+
+    /// See [`Shelves::record_use`].
+    pub fn record_use(&mut self, ids: &[String]) {
+        self.shelves.record_use(ids);
     }
 
     /// Writes to the audit trail that the caller passed an argument which only
@@ -330,6 +404,34 @@ impl Shelves for Nothing {
         Self::refuse()
     }
 
+    fn versions(
+        &mut self,
+        _: Level,
+        _: &str,
+        _: Option<u64>,
+        _: usize,
+    ) -> Result<Memories, Error> {
+        Self::refuse()
+    }
+
+    fn edges(&mut self, _: Level, _: &[String]) -> Result<Vec<Edge>, Error> {
+        Self::refuse()
+    }
+
+    fn stale(
+        &mut self,
+        _: Level,
+        _: Instant,
+        _: Option<&StalePosition>,
+        _: usize,
+    ) -> Result<Memories, Error> {
+        Self::refuse()
+    }
+
+    fn used(&mut self, _: Level, _: usize, _: usize, _: usize) -> Result<Memories, Error> {
+        Self::refuse()
+    }
+
     fn counts(&mut self, _: Level) -> Result<Counts, Error> {
         Self::refuse()
     }
@@ -345,6 +447,12 @@ impl Shelves for Nothing {
     fn retire(&mut self, _: &str, _: bool) -> Result<Option<String>, Error> {
         Self::refuse()
     }
+
+    fn stamp(&mut self, _: &str, _: Option<&str>) -> Result<Instant, Error> {
+        Self::refuse()
+    }
+
+    fn record_use(&mut self, _: &[String]) {}
 
     fn note(&mut self, _: Notable) -> Result<(), Error> {
         Self::refuse()

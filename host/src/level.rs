@@ -91,6 +91,13 @@ impl fmt::Display for Level {
     }
 }
 
+impl serde::Serialize for Level {
+    /// As its name.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FromStr for Level {
     type Err = Error;
 

@@ -58,6 +58,13 @@ impl fmt::Display for Origin {
     }
 }
 
+impl serde::Serialize for Origin {
+    /// As its name.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FromStr for Origin {
     type Err = Error;
 
@@ -105,6 +112,13 @@ impl Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl serde::Serialize for Standing {
+    /// As its name.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

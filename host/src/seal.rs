@@ -19,12 +19,18 @@ pub(crate) enum Purpose {
     Record,
     /// An edge: what superseded what.
     Edge,
+    /// A stamp: that somebody said a record is still true.
+    Stamp,
+    /// That a record was erased for good.
+    Erased,
     /// A session.
     Session,
     /// A row of a file's own description.
     Meta,
     /// A link of an audit trail.
     Event,
+    /// A link of another store's audit trail, which an import brought along.
+    Foreign,
     /// The digest of a key, by which an audit line names it without saying it.
     Key,
 }
@@ -37,10 +43,14 @@ pub(crate) type Digest = [u8; blake3::OUT_LEN];
 pub(crate) struct Sealer {
     record: Digest,
     edge: Digest,
+    stamp: Digest,
     session: Digest,
     meta: Digest,
     event: Digest,
+    erased: Digest,
+    foreign: Digest,
     key: Digest,
+    name: Digest,
 }
 
 impl Sealer {
@@ -50,11 +60,22 @@ impl Sealer {
         Self {
             record: blake3::derive_key("remora 2026-11-30 record seal", secret),
             edge: blake3::derive_key("remora 2026-11-30 edge seal", secret),
+            stamp: blake3::derive_key("remora 2026-11-30 stamp seal", secret),
+            erased: blake3::derive_key("remora 2026-11-30 erased seal", secret),
             session: blake3::derive_key("remora 2026-11-30 session seal", secret),
             meta: blake3::derive_key("remora 2026-11-30 meta seal", secret),
             event: blake3::derive_key("remora 2026-11-30 event chain", secret),
+            foreign: blake3::derive_key("remora 2026-11-30 foreign event seal", secret),
             key: blake3::derive_key("remora 2026-11-30 key digest", secret),
+            name: blake3::derive_key("remora 2026-11-30 store name", secret),
         }
+    }
+
+    /// A name for the store that holds this secret: the same wherever its files
+    /// are, another for every other store, and no help to find the secret.
+    pub(crate) fn store_name(&self) -> String {
+        let name: String = blake3::Hash::from_bytes(self.name).to_hex().to_string();
+        name.chars().take(32).collect()
     }
 
     /// Begins a seal.
@@ -62,9 +83,12 @@ impl Sealer {
         let key = match purpose {
             Purpose::Record => &self.record,
             Purpose::Edge => &self.edge,
+            Purpose::Stamp => &self.stamp,
             Purpose::Session => &self.session,
             Purpose::Meta => &self.meta,
             Purpose::Event => &self.event,
+            Purpose::Erased => &self.erased,
+            Purpose::Foreign => &self.foreign,
             Purpose::Key => &self.key,
         };
         Encoder(blake3::Hasher::new_keyed(key))

@@ -22,7 +22,8 @@ mod generated {
 
 use generated::MemoryPlugin;
 use generated::remora::memory::storage::{
-    self, Counts, Draft, Entry, Filter, Match, Matches, Memories, Presence, Receipt, TagCount,
+    self, Counts, Draft, Edge, Entry, Filter, Match, Matches, Memories, Presence, Receipt,
+    StalePosition, TagCount,
 };
 use generated::remora::memory::types::{
     self, Level, Memory, MemoryError, Origin, Outcome, Standing,
@@ -57,6 +58,8 @@ pub struct Generous {
     pub lies: bool,
     /// The arguments that were noted.
     pub noted: Vec<String>,
+    /// The ids of the records that were confirmed.
+    pub stamped: Vec<String>,
     table: ResourceTable,
 }
 
@@ -266,6 +269,85 @@ impl storage::HostShelf for Generous {
             .collect()))
     }
 
+    fn versions(
+        &mut self,
+        shelf: Resource<Shelf>,
+        key: String,
+        before: Option<u64>,
+        _: u32,
+    ) -> Answer<Memories> {
+        let level = self.level_of(&shelf)?;
+        Ok(Ok(Memories {
+            items: self
+                .live(level)
+                .filter(|memory| memory.key == key)
+                .filter(|memory| before.is_none_or(|before| memory.version < before))
+                .cloned()
+                .collect(),
+            more: false,
+        }))
+    }
+
+    /// Each key's record took the place of that key's on the level below.
+    fn edges(&mut self, shelf: Resource<Shelf>, ids: Vec<String>) -> Answer<Vec<Edge>> {
+        let level = self.level_of(&shelf)?;
+        Ok(Ok(self
+            .live(level)
+            .filter_map(|memory| {
+                let old_id = format!("{}-{}", level.checked_sub(1)?, memory.key);
+                Some(Edge {
+                    old_id,
+                    new_id: memory.id.clone(),
+                    new_key: Some(memory.key.clone()),
+                    at: 0,
+                })
+            })
+            .filter(|edge| ids.contains(&edge.old_id) || ids.contains(&edge.new_id))
+            .collect()))
+    }
+
+    fn stale(
+        &mut self,
+        shelf: Resource<Shelf>,
+        before: i64,
+        after: Option<StalePosition>,
+        limit: u32,
+    ) -> Answer<Memories> {
+        let level = self.level_of(&shelf)?;
+        let place = |memory: &Memory| {
+            let checked_at = memory.confirmed_at.unwrap_or(memory.updated_at);
+            (checked_at, memory.id.clone())
+        };
+        let after = after.map(|after| (after.checked_at, after.id));
+        let mut rest: Vec<&Memory> = self
+            .live(level)
+            .filter(|memory| place(memory).0 < before)
+            .filter(|memory| after.as_ref().is_none_or(|after| place(memory) > *after))
+            .collect();
+        rest.sort_by_key(|memory| place(memory));
+        let items: Vec<Memory> = rest
+            .iter()
+            .take(limit.min(2) as usize)
+            .map(|memory| (*memory).clone())
+            .collect();
+        let more = rest.len() > items.len();
+        Ok(Ok(Memories { items, more }))
+    }
+
+    fn used(
+        &mut self,
+        shelf: Resource<Shelf>,
+        after: u32,
+        limit: u32,
+        _: u32,
+    ) -> Answer<Memories> {
+        let level = self.level_of(&shelf)?;
+        let mut rest = self.live(level).skip(after as usize).cloned();
+        let items: Vec<Memory> = rest.by_ref().take(limit.min(2) as usize).collect();
+        let more = rest.next().is_some();
+        Ok(Ok(Memories { items, more }))
+    }
+
     fn counts(&mut self, shelf: Resource<Shelf>) -> Answer<Counts> {
         let level = self.level_of(&shelf)?;
         Ok(Ok(Counts {
@@ -340,6 +422,16 @@ impl storage::Host for Generous {
             }
         }
         Ok(Ok(id))
+    }
+
+    fn stamp(&mut self, id: String, _: Option<String>) -> Answer<i64> {
+        let now = 1_796_000_673_000;
+        self.stamped.push(id);
+        Ok(Ok(now))
+    }
+
+    fn used(&mut self, _: Vec<String>) -> wasmtime::Result<()> {
+        Ok(())
     }
 
     fn note(&mut self, argument: String) -> Answer<()> {

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use remora_host::storage::sqlite::SqliteOptions;
-use remora_host::{Level, Session, SessionOptions, Store};
+use remora_host::{Level, Session, SessionOptions, Store, ToolError};
 use remora_tests::{AGENT, Calls, StandingClock, folder, level_file, open_with};
 use serde_json::{Value, json};
 
@@ -48,6 +48,13 @@ enum Act {
     Search { query: usize, most: usize },
     List { tags: usize, all: bool, limit: usize },
     Status,
+    Confirm { key: usize },
+    /// Confirms all that it sees under a key, also what is shadowed.
+    ConfirmAll { key: usize },
+    Review { limit: usize },
+    History { key: usize },
+    /// Everything about the edges, the queue and the use of a key.
+    Upkeep { key: usize },
     /// With an argument that is ignored.
     Meddle { key: usize },
 }
@@ -77,6 +84,11 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (tags, any::<bool>(), 1..4_usize)
             .prop_map(|(tags, all, limit)| Act::List { tags, all, limit }),
         1 => Just(Act::Status),
+        2 => key.clone().prop_map(|key| Act::Confirm { key }),
+        2 => key.clone().prop_map(|key| Act::ConfirmAll { key }),
+        2 => (1..4_usize).prop_map(|limit| Act::Review { limit }),
+        1 => key.clone().prop_map(|key| Act::History { key }),
+        2 => key.clone().prop_map(|key| Act::Upkeep { key }),
         1 => key.prop_map(|key| Act::Meddle { key }),
     ]
 }
@@ -198,11 +210,50 @@ impl Fixed {
                 }),
             ),
             Act::Status => told("memory_status", json!({})),
+            Act::Confirm { key } => {
+                told("memory_confirm", json!({ "key": KEYS[*key], "source": "a letter" }))
+            }
+            Act::ConfirmAll { key } => {
+                let ids = seen_ids(session, KEYS[*key]);
+                let steps: Vec<Value> =
+                    ids.iter().map(|id| json!({ "do": "stamp", "id": id })).collect();
+                format!("{:?}", session.told(Value::Array(steps)))
+            }
+            Act::Review { limit } => {
+                told("memory_review", json!({ "older_than_days": 0, "limit": limit }))
+            }
+            Act::History { key } => told("memory_history", json!({ "key": KEYS[*key] })),
+            Act::Upkeep { key } => format!("{:?}", upkeep(session, KEYS[*key])),
             Act::Meddle { key } => {
                 told("memory_get", json!({ "key": KEYS[*key], "taint": "RESTRICTED" }))
             }
         }
     }
+}
+
+/// The ids of what a session sees under a key, on every shelf.
+fn seen_ids(session: &Session, key: &str) -> Vec<String> {
+    let seen = session
+        .told(json!([{ "do": "shelves" }, { "do": "everything", "key": key, "text": "apple" }]))
+        .expect("the puppet answers");
+    let shelves = seen[1]["ok"].as_array().expect("shelves");
+    shelves
+        .iter()
+        .filter_map(|shelf| shelf["fetch"]["id"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// What the shelves tell of versions, edges, the queue and use, after what was
+/// seen was said to be used.
+fn upkeep(session: &Session, key: &str) -> Result<Vec<Value>, ToolError> {
+    // The ids of another call: the shelf is read again before they are counted.
+    let ids = seen_ids(session, key);
+    session.told(json!([
+        { "do": "shelves" },
+        { "do": "everything", "key": key, "text": "plum" },
+        { "do": "use", "ids": ids },
+        { "do": "everything", "key": key, "text": "apple" },
+    ]))
 }
 
 /// Everything that a session can be told about the pools.
@@ -227,6 +278,12 @@ fn everything(session: &Session) -> String {
         }
     }
     told("memory_status", json!({}));
+    for key in KEYS {
+        told("memory_history", json!({ "key": key }));
+    }
+    for limit in [1, 2, 200] {
+        told("memory_review", json!({ "older_than_days": 0, "limit": limit }));
+    }
     let raw = session.told(json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]));
     writeln!(text, "{raw:?}").expect("a String takes it");
     text
@@ -241,7 +298,7 @@ fn dump(store: &Path, level: Level) -> String {
     let db = rusqlite::Connection::open(file).expect("the file");
     let mut text = String::new();
     for table in [
-        "meta", "record", "record_tag", "edge", "stamp", "usage", "event", "memory_terms",
+        "meta", "record", "record_tag", "edge", "stamp", "usage", "erased", "event", "memory_terms",
         "memory_fts_docsize", "live_memory", "sqlite_schema",
     ] {
         let mut statement = db

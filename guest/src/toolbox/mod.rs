@@ -4,13 +4,16 @@
 
 mod arguments;
 mod description;
+mod expiry;
 
 use crate::answers;
-use crate::contract::{ListArguments, MemoryError, SaveArguments, Tool, ToolError};
+use crate::contract::{
+    ListArguments, MemoryError, ReviewArguments, SaveArguments, Tool, ToolError,
+};
 use crate::host::Host;
 use crate::ignored;
 use crate::tools::Tools;
-use crate::validate::{self, LIST_LIMIT, SEARCH_LIMIT, invalid};
+use crate::validate::{self, LIST_LIMIT, REVIEW_DAYS, REVIEW_LIMIT, SEARCH_LIMIT, invalid};
 
 use arguments::{Arguments, quoted};
 
@@ -37,6 +40,9 @@ pub fn invoke<H: Host>(
         "memory_search" => search,
         "memory_list" => list,
         "memory_delete" => delete,
+        "memory_confirm" => confirm,
+        "memory_review" => review,
+        "memory_history" => history,
         "memory_status" => status,
         _ => return Err(unknown(name)),
     };
@@ -69,13 +75,22 @@ fn save<H: Host>(
     mut arguments: Arguments,
     notices: &[String],
 ) -> Result<String, MemoryError> {
-    arguments.only(&["key", "content", "tags", "source"])?;
+    arguments.only(&[
+        "key",
+        "content",
+        "tags",
+        "source",
+        "expires_at",
+        "expires_in",
+        "supersedes",
+    ])?;
     let saved = tools.save(SaveArguments {
         key: arguments.text("key")?,
         content: arguments.text("content")?,
         tags: arguments.optional_texts("tags")?.unwrap_or_default(),
         source: arguments.optional_text("source")?,
-        expires_at: None,
+        expires_at: expiry::take(&mut arguments, || tools.host().now())?,
+        supersedes: arguments.optional_texts("supersedes")?.unwrap_or_default(),
     })?;
     Ok(answers::save(&saved, notices))
 }
@@ -157,6 +172,43 @@ fn delete<H: Host>(
     let key = arguments.text("key")?;
     let hide_lower = arguments.optional_flag("hide_lower")?.unwrap_or(false);
     Ok(answers::delete(&tools.delete(&key, hide_lower)?, notices))
+}
+
+fn confirm<H: Host>(
+    tools: &Tools<'_, H>,
+    mut arguments: Arguments,
+    notices: &[String],
+) -> Result<String, MemoryError> {
+    arguments.only(&["key", "source"])?;
+    let key = arguments.text("key")?;
+    let source = arguments.optional_text("source")?;
+    Ok(answers::confirm(
+        &tools.confirm(&key, source.as_deref())?,
+        notices,
+    ))
+}
+
+fn review<H: Host>(
+    tools: &Tools<'_, H>,
+    mut arguments: Arguments,
+    notices: &[String],
+) -> Result<String, MemoryError> {
+    arguments.only(&["older_than_days", "limit"])?;
+    let queue = tools.review(ReviewArguments {
+        older_than_days: arguments.optional_number(&REVIEW_DAYS)?,
+        limit: arguments.optional_number(&REVIEW_LIMIT)?,
+    })?;
+    Ok(answers::review(&queue, notices))
+}
+
+fn history<H: Host>(
+    tools: &Tools<'_, H>,
+    mut arguments: Arguments,
+    notices: &[String],
+) -> Result<String, MemoryError> {
+    arguments.only(&["key"])?;
+    let timeline = tools.history(&arguments.text("key")?)?;
+    Ok(answers::history(&timeline, tools.host().now(), notices))
 }
 
 fn status<H: Host>(

@@ -132,7 +132,7 @@ mod describing {
     #[test]
     fn only_reading_tools_are_read_only_and_only_delete_is_destructive() {
         for tool in describe() {
-            let writes = ["memory_save", "memory_delete"].contains(&tool.name.as_str());
+            let writes = ["memory_save", "memory_delete", "memory_confirm"].contains(&tool.name.as_str());
             assert_eq!(tool.read_only, !writes);
             assert_eq!(tool.destructive, tool.name == "memory_delete");
         }
@@ -234,7 +234,7 @@ mod answering {
         );
         assert_eq!(
             call(&host, "memory_status", "").unwrap(),
-            r#"{"session":"work","classification":"INTERNAL","clearance":"RESTRICTED","origin":"AGENT","shelves":[{"classification":"INTERNAL","live":1,"pending":0,"quarantined":0,"tags":[{"tag":"t","count":1}]},{"classification":"PUBLIC","live":1,"pending":0,"quarantined":0,"tags":[]}]}"#
+            r#"{"session":"work","classification":"INTERNAL","clearance":"RESTRICTED","origin":"AGENT","shelves":[{"classification":"INTERNAL","live":1,"pending":0,"quarantined":0,"unconfirmed":0,"tags":[{"tag":"t","count":1}]},{"classification":"PUBLIC","live":1,"pending":0,"quarantined":0,"unconfirmed":0,"tags":[]}]}"#
         );
         assert_eq!(
             call(&host, "memory_delete", r#"{"key":"k"}"#).unwrap(),
@@ -770,18 +770,18 @@ mod fuzzing {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_text_is_answered(tool in 0..6_usize, arguments in any::<String>()) {
+        fn any_text_is_answered(tool in 0..description::NAMES.len(), arguments in any::<String>()) {
             check(description::NAMES[tool], &arguments);
         }
 
         #[test]
-        fn any_json_is_answered(tool in 0..6_usize, members in prop::collection::vec((name(), value()), 0..5)) {
+        fn any_json_is_answered(tool in 0..description::NAMES.len(), members in prop::collection::vec((name(), value()), 0..5)) {
             let members: serde_json::Map<String, Value> = members.into_iter().collect();
             check(description::NAMES[tool], &Value::Object(members).to_string());
         }
 
         #[test]
-        fn any_damaged_json_is_answered(tool in 0..6_usize, value in value(), at: prop::sample::Index, with in any::<char>()) {
+        fn any_damaged_json_is_answered(tool in 0..description::NAMES.len(), value in value(), at: prop::sample::Index, with in any::<char>()) {
             let text = json!({"key": "k", "content": "c", "tags": value}).to_string();
             let mut chars: Vec<char> = text.chars().collect();
             let at = at.index(chars.len());

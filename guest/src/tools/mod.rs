@@ -1,6 +1,12 @@
 //! The operations, typed. Each is a few lines over [`crate::validate`],
 //! [`crate::classification`] and [`crate::shadow`]; the host is asked for as little as the
 //! answer needs, because every question crosses the component's boundary.
+//!
+//! Here stand saving and finding; in `upkeep` what keeps memories from going stale, in
+//! `context` the block for a prompt.
+
+mod context;
+mod upkeep;
 
 use std::collections::BTreeSet;
 
@@ -13,7 +19,8 @@ use crate::contract::{
 };
 use crate::cursor;
 use crate::host::{Host, Shelf};
-use crate::shadow::{self, Candidate, Page, Search, Seen, Unshadowed};
+use crate::moment::age_days;
+use crate::shadow::{self, Candidate, Feed, Page, Search, Seen, Unshadowed};
 use crate::validate::{self, LIST_LIMIT, SEARCH_LIMIT, problem};
 
 /// How many records to ask a shelf for at once. About as many excerpts as fit into one
@@ -56,8 +63,9 @@ impl<'h, H: Host> Tools<'h, H> {
         self.host
     }
 
-    /// Saves a memory on the session's own level. No shelf is read: what lies above must not
-    /// show in the answer, and what lies below does not matter.
+    /// Saves a memory on the session's own level. No shelf is read for the key: what lies
+    /// above must not show in the answer, and what lies below does not matter. Only the keys
+    /// in `supersedes` are looked up, among what is visible.
     pub fn save(&self, arguments: SaveArguments) -> Result<Saved, MemoryError> {
         let key = validate::key(&arguments.key)?;
         validate::content(&arguments.content)?;
@@ -68,16 +76,17 @@ impl<'h, H: Host> Tools<'h, H> {
         if let Some(at) = arguments.expires_at {
             validate::expires_at(at, self.host.now())?;
         }
+        let replaced = self.replaced(&key, &validate::supersedes(&arguments.supersedes)?)?;
         let draft = Draft {
             key,
             content: arguments.content,
             tags,
             source: arguments.source,
             expires_at: arguments.expires_at,
-            supersedes: Vec::new(),
+            supersedes: replaced.ids,
         };
         let receipt = self.host.put(&draft)?;
-        let notices = save_notices(&draft, &receipt);
+        let notices = save_notices(&draft, &receipt, replaced.below);
         Ok(Saved {
             outcome: receipt.outcome,
             key: draft.key,
@@ -87,6 +96,29 @@ impl<'h, H: Host> Tools<'h, H> {
             version: receipt.version,
             notices,
         })
+    }
+
+    /// The records whose place a save under `key` takes besides its own earlier version.
+    fn replaced(&self, key: &str, supersedes: &[String]) -> Result<Replaced, MemoryError> {
+        let mut replaced = Replaced::default();
+        if supersedes.is_empty() {
+            return Ok(replaced);
+        }
+        let (taint, shelves) = self.shelves()?;
+        for old in supersedes {
+            let Some((rank, memory)) = shadow::highest(&shelves, old, taint)? else {
+                return Err(not_found(old, REPLACED));
+            };
+            let own = shelves
+                .get(rank)
+                .is_some_and(|entry| classification::can_flow_to(taint, entry.level));
+            // An own version under the same key is replaced in any case.
+            if !(own && old == key) {
+                replaced.ids.push(memory.id);
+                replaced.below |= !own;
+            }
+        }
+        Ok(replaced)
     }
 
     /// The highest visible live version of a key, whole.
@@ -99,10 +131,12 @@ impl<'h, H: Host> Tools<'h, H> {
         let conflict = shadow::conflicts(&shelves, &[(rank, &key, memory.origin)])?
             .pop()
             .flatten();
+        let age_days = age_days(&memory, self.host.now());
+        self.host.used(std::slice::from_ref(&memory.id));
         Ok(Some(Found {
-            age_days: answers::age_days(&memory, self.host.now()),
             memory,
             conflict,
+            age_days,
         }))
     }
 
@@ -150,6 +184,10 @@ impl<'h, H: Host> Tools<'h, H> {
                 hits.push(hit);
             }
         }
+        if !hits.is_empty() {
+            let ids: Vec<String> = hits.iter().map(|hit| hit.memory.id.clone()).collect();
+            self.host.used(&ids);
+        }
         Ok(Results {
             hits,
             truncated,
@@ -167,48 +205,20 @@ impl<'h, H: Host> Tools<'h, H> {
         let most = LIST_LIMIT.check(arguments.limit)?;
         let after = arguments.cursor.as_deref().map(cursor::read).transpose()?;
         let (taint, shelves) = self.shelves()?;
-        let now = self.host.now();
 
-        // One more than the page, to know whether there is another page.
-        let rows = self.page_rows.min(most.saturating_add(1));
-        let mut merged = Unshadowed::new(&shelves, |shelf| Page {
+        let rows = self.rows_for(most);
+        let merged = Unshadowed::new(&shelves, |shelf| Page {
             shelf,
             filter: &filter,
             after: after.clone(),
             rows,
             taint,
         });
-        let mut room = Room::new(0);
-        let mut memories: Vec<Found> = Vec::new();
-        let mut truncated = false;
-        let mut more = false;
-        'filling: loop {
-            let wanted = size(most)
-                .saturating_sub(memories.len())
-                .saturating_add(1)
-                .min(size(rows));
-            let Some(batch) = merged.next(wanted)? else {
-                break;
-            };
-            for (memory, conflict) in with_conflicts(&shelves, batch)? {
-                if memories.len() >= size(most) {
-                    more = true;
-                    break 'filling;
-                }
-                let memory = excerpted(memory);
-                let found = Found {
-                    age_days: answers::age_days(&memory, now),
-                    memory,
-                    conflict,
-                };
-                if !room.take(answers::found_size(&found)) && !memories.is_empty() {
-                    more = true;
-                    truncated = true;
-                    break 'filling;
-                }
-                memories.push(found);
-            }
-        }
+        let Part {
+            memories,
+            more,
+            truncated,
+        } = self.part(&shelves, merged, most, answers::found_size)?;
         let next_cursor = match memories.last() {
             Some(last) if more => Some(cursor::after(&last.memory.key)),
             _ => None,
@@ -228,7 +238,7 @@ impl<'h, H: Host> Tools<'h, H> {
         if hide_lower {
             // A tombstone for a key that nobody sees would only be litter.
             if shadow::seen_at(&shelves, &key)?.is_none() {
-                return Err(not_found(&key));
+                return Err(not_found(&key, DELETED));
             }
             self.host.retire(&key, true)?;
             return Ok(Deleted {
@@ -244,7 +254,7 @@ impl<'h, H: Host> Tools<'h, H> {
         if retired.is_none() {
             return Err(match seen {
                 Some(level) => not_here(&key, own, level),
-                None => not_found(&key),
+                None => not_found(&key, DELETED),
             });
         }
         let notices = Vec::from_iter(seen.map(|level| {
@@ -265,13 +275,16 @@ impl<'h, H: Host> Tools<'h, H> {
     /// What the session is and what it can see.
     pub fn status(&self) -> Result<StatusReport, MemoryError> {
         let (taint, shelves) = self.shelves()?;
+        let now = self.host.now();
         let shelves = shelves
             .iter()
-            .map(|entry| {
+            .enumerate()
+            .map(|(rank, entry)| {
                 Ok(ShelfStatus {
                     level: entry.level,
                     counts: entry.shelf.counts()?,
                     tags: entry.shelf.tags(STATUS_TAGS)?,
+                    unconfirmed: self.unconfirmed(&shelves, rank, taint, now)?,
                 })
             })
             .collect::<Result<Vec<ShelfStatus>, MemoryError>>()?;
@@ -284,6 +297,54 @@ impl<'h, H: Host> Tools<'h, H> {
         })
     }
 
+    /// The first `most` memories, and whether there are more. `size_of`: the room that one
+    /// takes in the answer.
+    fn part<F: Feed>(
+        &self,
+        shelves: &[VisibleShelf<H::Shelf>],
+        mut merged: Unshadowed<'_, H::Shelf, F>,
+        most: u32,
+        size_of: impl Fn(&Found) -> usize,
+    ) -> Result<Part, MemoryError> {
+        let now = self.host.now();
+        let rows = self.rows_for(most);
+        let mut room = Room::new(0);
+        let mut part = Part::default();
+        loop {
+            let wanted = size(most)
+                .saturating_sub(part.memories.len())
+                .saturating_add(1)
+                .min(size(rows));
+            let Some(batch) = merged.next(wanted)? else {
+                return Ok(part);
+            };
+            for (item, conflict) in with_conflicts(shelves, batch)? {
+                if part.memories.len() >= size(most) {
+                    part.more = true;
+                    return Ok(part);
+                }
+                let memory = excerpted(item.into_memory());
+                let found = Found {
+                    age_days: age_days(&memory, now),
+                    memory,
+                    conflict,
+                };
+                if !room.take(size_of(&found)) && !part.memories.is_empty() {
+                    part.more = true;
+                    part.truncated = true;
+                    return Ok(part);
+                }
+                part.memories.push(found);
+            }
+        }
+    }
+
+    /// How many records to ask a shelf for at once, to return `most`: one more than these, to
+    /// know whether there are more.
+    fn rows_for(&self, most: u32) -> u32 {
+        self.page_rows.min(most.saturating_add(1))
+    }
+
     /// The taint and the shelves at or below it. The only way to a shelf.
     fn shelves(&self) -> Result<Readable<H::Shelf>, MemoryError> {
         let taint = self.host.taint();
@@ -293,6 +354,23 @@ impl<'h, H: Host> Tools<'h, H> {
 
 /// The taint of a session and the shelves it may read, highest first.
 type Readable<S> = (Level, Vec<VisibleShelf<S>>);
+
+/// The records whose place a save takes.
+#[derive(Default)]
+struct Replaced {
+    ids: Vec<String>,
+    /// One of them lies below the session's own level.
+    below: bool,
+}
+
+/// A part of what there is.
+#[derive(Default)]
+struct Part {
+    memories: Vec<Found>,
+    more: bool,
+    /// There are fewer than asked for, because they are large.
+    truncated: bool,
+}
 
 /// How much of [`ANSWER_BYTES`] is left.
 struct Room(usize);
@@ -384,7 +462,7 @@ fn searchable(query: &str) -> (String, Option<String>) {
     (words.join(" "), Some(notice))
 }
 
-fn save_notices(draft: &Draft, receipt: &Receipt) -> Vec<String> {
+fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {
     let mut notices = Vec::new();
     if !classification::can_flow_to(receipt.level, classification::LOWEST) {
         notices.push(format!(
@@ -398,9 +476,18 @@ fn save_notices(draft: &Draft, receipt: &Receipt) -> Vec<String> {
         );
     }
     match receipt.standing {
+        Standing::Trusted if below => notices.push(format!(
+            "Sessions below {} still see what it takes the place of.",
+            classification::name(receipt.level)
+        )),
         Standing::Trusted => {}
-        Standing::Pending => notices.push(
+        Standing::Pending if draft.supersedes.is_empty() => notices.push(
             "It waits for a person: the version saved under this key is the person's own, which \
+             stands and is what is read until the person saves this one themselves. Tell them."
+                .to_owned(),
+        ),
+        Standing::Pending => notices.push(
+            "It waits for a person: what it would take the place of is the person's own, which \
              stands and is what is read until the person saves this one themselves. Tell them."
                 .to_owned(),
         ),
@@ -413,11 +500,28 @@ fn save_notices(draft: &Draft, receipt: &Receipt) -> Vec<String> {
     notices
 }
 
-fn not_found(key: &str) -> MemoryError {
+/// What else is allowed than a key that nobody sees: a sentence, and what to do.
+type Wanted = (&'static str, &'static str);
+
+const DELETED: Wanted = (
+    "Only a memory that memory_get finds can be deleted",
+    "Check the key with memory_list or memory_search",
+);
+const CONFIRMED: Wanted = (
+    "Only a memory that memory_get finds can be confirmed",
+    "Check the key with memory_list or memory_search",
+);
+const REPLACED: Wanted = (
+    "A memory takes the place only of one that memory_get finds",
+    "Nothing was saved: check the key with memory_list or memory_search, or leave it out of \
+     supersedes",
+);
+
+fn not_found(key: &str, (allowed, remedy): Wanted) -> MemoryError {
     MemoryError::NotFound(problem(
         format!("There is no memory with the key {key:?}"),
-        "Only a memory that memory_get finds can be deleted",
-        "Check the key with memory_list or memory_search",
+        allowed,
+        remedy,
     ))
 }
 

@@ -14,6 +14,7 @@ fn save_arguments(key: &str, content: &str) -> SaveArguments {
         tags: Vec::new(),
         source: None,
         expires_at: None,
+        supersedes: Vec::new(),
     }
 }
 
@@ -154,7 +155,8 @@ mod getting {
                 "CONFIDENTIAL fetch",
                 "INTERNAL present",
                 "PUBLIC present",
-                "now"
+                "now",
+                "used"
             ]
         );
         host.calls.borrow_mut().clear();
@@ -167,7 +169,8 @@ mod getting {
                 "RESTRICTED fetch",
                 "CONFIDENTIAL fetch",
                 "INTERNAL fetch",
-                "now"
+                "now",
+                "used"
             ]
         );
     }
@@ -540,6 +543,31 @@ mod searching {
             fn present(&self, _: &[String]) -> Result<Vec<Presence>, MemoryError> {
                 Ok(Vec::new())
             }
+            fn versions(
+                &self,
+                _: &str,
+                _: Option<u64>,
+                _: u32,
+            ) -> Result<Memories, MemoryError> {
+                self.page(&filter(), None, 1)
+            }
+            fn edges(&self, _: &[String]) -> Result<Vec<crate::contract::Edge>, MemoryError> {
+                unreachable!()
+            }
+            fn stale(
+                &self,
+                _: Instant,
+                _: Option<&StalePosition>,
+                _: u32,
+            ) -> Result<Memories, MemoryError> {
+                self.page(&filter(), None, 1)
+            }
+            fn used(&self, _: u32, _: u32, _: u32) -> Result<Memories, MemoryError> {
+                Ok(Memories {
+                    items: Vec::new(),
+                    more: true,
+                })
+            }
             fn counts(&self) -> Result<crate::contract::Counts, MemoryError> {
                 unreachable!()
             }
@@ -547,7 +575,20 @@ mod searching {
                 unreachable!()
             }
         }
-        use crate::contract::{Matches, Memories, Presence};
+        fn filter() -> Filter {
+            Filter {
+                tags: Vec::new(),
+                match_all: false,
+                excerpt_bytes: 10,
+            }
+        }
+        fn stalls<F: Feed>(mut merged: Merged<F>) {
+            let all = std::iter::from_fn(|| merged.next().transpose());
+            let last = all.take(10).last();
+            assert!(matches!(last, Some(Err(MemoryError::Unavailable(_)))));
+        }
+        use crate::contract::{Instant, Matches, Memories, Presence, StalePosition};
+        use crate::shadow::{Merged, Stale, Used, Versions};
         let shelves = visible_shelves(vec![Broken, Broken], Public);
         let mut merged = Unshadowed::new(&shelves[..1], |shelf| Search {
             shelf,
@@ -562,11 +603,7 @@ mod searching {
         }
         assert_eq!(count, 5);
 
-        let filter = Filter {
-            tags: Vec::new(),
-            match_all: false,
-            excerpt_bytes: 10,
-        };
+        let filter = filter();
         let mut merged = Unshadowed::new(&shelves, |shelf| Page {
             shelf,
             filter: &filter,
@@ -575,6 +612,27 @@ mod searching {
             taint: Public,
         });
         assert!(matches!(merged.next(10), Err(MemoryError::Unavailable(_))));
+        stalls(Merged::new(&shelves, |shelf| Stale {
+            shelf,
+            before: NOW,
+            after: None,
+            rows: 1,
+            taint: Public,
+        }));
+        stalls(Merged::new(&shelves, |shelf| Versions {
+            shelf,
+            key: "k",
+            before: None,
+            rows: 1,
+            taint: Public,
+        }));
+        stalls(Merged::new(&shelves, |shelf| Used {
+            shelf,
+            after: 0,
+            rows: 1,
+            excerpt_bytes: 1,
+            taint: Public,
+        }));
     }
 }
 

@@ -40,6 +40,10 @@ pub mod limits {
     pub const PRESENT: usize = 500;
     /// Tags of one answer.
     pub const TAG_COUNTS: usize = 500;
+    /// Ids of one question for edges.
+    pub const EDGE_IDS: usize = 500;
+    /// Ids of records that one call says it was given. More are passed over.
+    pub const USED_IDS: usize = 500;
     /// Bytes of content in one page: what crosses into a guest at once.
     pub const PAGE_BYTES: usize = 1024 * 1024;
     /// Bytes of an excerpt in a match.
@@ -147,6 +151,28 @@ pub struct Matches {
     pub items: Vec<Match>,
     /// There is more behind the last.
     pub more: bool,
+}
+
+/// That a record took another's place. Kept on the shelf of the newer one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The id of the record whose place was taken.
+    pub old_id: String,
+    /// The id of the record that took it. That record may be gone.
+    pub new_id: String,
+    /// Its key, while it is one that a history shows.
+    pub new_key: Option<String>,
+    /// When.
+    pub at: Instant,
+}
+
+/// A place in the order in which records are to be checked again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StalePosition {
+    /// When the record was confirmed, or else saved.
+    pub checked_at: Instant,
+    /// Its id.
+    pub id: String,
 }
 
 /// How many records of each kind a shelf holds.
@@ -333,6 +359,55 @@ pub trait Shelves: Send {
     /// [`ErrorKind::Unavailable`].
     fn present(&mut self, level: Level, keys: &[String]) -> Result<Vec<Presence>, Error>;
 
+    /// The versions of a key that a history shows: neither deleted, expired nor
+    /// kept apart. Newest first, those older than `before`. Each is whole, and
+    /// says when its place was taken as far as the access can see.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`].
+    fn versions(
+        &mut self,
+        level: Level,
+        key: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Memories, Error>;
+
+    /// The edges kept on the level in which any of these ids is the older or the
+    /// newer one, by their moment and then their ids.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooLarge`] past [`limits::EDGE_IDS`];
+    /// [`ErrorKind::Unavailable`].
+    fn edges(&mut self, level: Level, ids: &[String]) -> Result<Vec<Edge>, Error>;
+
+    /// Live records last confirmed, or else saved, before `before`: the longest
+    /// ago first, then by id. Confirmations on every level up to the taint count.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`].
+    fn stale(
+        &mut self,
+        level: Level,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: usize,
+    ) -> Result<Memories, Error>;
+
+    /// Live records of the level by how often they were used from the taint, the
+    /// most used first, then by key. `after` says how many to pass over; each has
+    /// at most `excerpt_bytes` of content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`].
+    fn used(
+        &mut self,
+        level: Level,
+        after: usize,
+        limit: usize,
+        excerpt_bytes: usize,
+    ) -> Result<Memories, Error>;
+
     /// How many records there are.
     ///
     /// # Errors
@@ -363,6 +438,21 @@ pub trait Shelves: Send {
     /// be deleted or hidden is more trusted than the session;
     /// [`ErrorKind::Unavailable`].
     fn retire(&mut self, key: &str, hide_lower: bool) -> Result<Option<String>, Error>;
+
+    /// Says that a visible live record is still true: a stamp at the taint,
+    /// whichever level the record is on. Its moment is the call's. Durable when
+    /// it returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for an id that is not visible,
+    /// [`ErrorKind::TooLarge`] for a source past its bound,
+    /// [`ErrorKind::Refused`] where the session may not write or speaks with a
+    /// tool's words, [`ErrorKind::Unavailable`].
+    fn stamp(&mut self, id: &str, source: Option<&str>) -> Result<Instant, Error>;
+
+    /// Counts records that this access read as used, at the taint. Counts are
+    /// written in batches and may be lost; nothing else ever comes of it.
+    fn record_use(&mut self, ids: &[String]);
 
     /// Writes a line to the audit trail at the taint.
     ///
@@ -489,7 +579,7 @@ pub struct Event {
     pub number: u64,
     /// When it happened.
     pub at: Instant,
-    /// What happened: `save`, `delete`, `argument-ignored`, `write-refused`, `raise`…
+    /// What happened: `save`, `delete`, `confirm`, `argument-ignored`, `write-refused`, `raise`…
     pub kind: String,
     /// By which session.
     pub session: String,
@@ -582,14 +672,7 @@ pub fn check_draft(draft: &Draft, now: Instant) -> Result<(), Error> {
             "Sort them",
         ));
     }
-    if let Some(source) = &draft.source
-        && source.len() > limits::SOURCE_BYTES
-    {
-        return too_large(
-            format!("The source has {} bytes", source.len()),
-            format!("At most {} (1 KiB) are kept", limits::SOURCE_BYTES),
-        );
-    }
+    check_source(draft.source.as_deref())?;
     if draft.supersedes.len() > limits::SUPERSEDES {
         return too_large(
             format!("The save supersedes {} memories", draft.supersedes.len()),
@@ -604,6 +687,22 @@ pub fn check_draft(draft: &Draft, now: Instant) -> Result<(), Error> {
         ));
     }
     Ok(())
+}
+
+/// Checks the bounds of a source.
+///
+/// # Errors
+/// [`ErrorKind::TooLarge`].
+pub fn check_source(source: Option<&str>) -> Result<(), Error> {
+    match source {
+        Some(source) if source.len() > limits::SOURCE_BYTES => Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("The source has {} bytes", source.len()),
+            format!("At most {} (1 KiB) are kept", limits::SOURCE_BYTES),
+            "Give a shorter one",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a key is one that can be kept.

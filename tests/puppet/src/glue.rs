@@ -49,6 +49,18 @@ impl tools::Guest for Puppet {
     fn delete(_: String, _: bool) -> Result<tools::Deleted, MemoryError> {
         Err(only_run())
     }
+    fn confirm(_: String, _: Option<String>) -> Result<tools::Confirmed, MemoryError> {
+        Err(only_run())
+    }
+    fn review(_: tools::ReviewArguments) -> Result<tools::ReviewQueue, MemoryError> {
+        Err(only_run())
+    }
+    fn history(_: String) -> Result<tools::Timeline, MemoryError> {
+        Err(only_run())
+    }
+    fn context(_: tools::ContextArguments) -> Result<String, MemoryError> {
+        Err(only_run())
+    }
     fn status() -> Result<tools::StatusReport, MemoryError> {
         Err(only_run())
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::glue::remora::memory::storage::{self, Draft, Filter, Shelf};
+use crate::glue::remora::memory::storage::{self, Draft, Filter, Shelf, StalePosition};
 use crate::glue::remora::memory::types::{Memory, MemoryError};
 use crate::glue::{self, remora::memory::session};
 
@@ -75,6 +75,51 @@ pub enum Step {
         /// The keys.
         keys: Vec<String>,
     },
+    /// `shelf.versions`
+    Versions {
+        /// Which of the shelves held.
+        shelf: usize,
+        /// The key.
+        key: String,
+        /// Older than this version.
+        #[serde(default)]
+        before: Option<u64>,
+        /// How many to ask for.
+        #[serde(default = "most")]
+        limit: u32,
+    },
+    /// `shelf.edges`
+    Edges {
+        /// Which of the shelves held.
+        shelf: usize,
+        /// The ids.
+        ids: Vec<String>,
+    },
+    /// `shelf.stale`
+    Stale {
+        /// Which of the shelves held.
+        shelf: usize,
+        /// Before this moment.
+        #[serde(default = "end_of_time")]
+        before: i64,
+        /// Behind this moment and id.
+        #[serde(default)]
+        after: Option<(i64, String)>,
+        /// How many to ask for.
+        #[serde(default = "most")]
+        limit: u32,
+    },
+    /// `shelf.used`
+    Used {
+        /// Which of the shelves held.
+        shelf: usize,
+        /// How many to pass over.
+        #[serde(default)]
+        after: u32,
+        /// How many to ask for.
+        #[serde(default = "most")]
+        limit: u32,
+    },
     /// `shelf.counts`
     Counts {
         /// Which of the shelves held.
@@ -118,6 +163,19 @@ pub enum Step {
         /// With a tombstone.
         #[serde(default)]
         hide_lower: bool,
+    },
+    /// `stamp`
+    Stamp {
+        /// The record's id.
+        id: String,
+        /// The source.
+        #[serde(default)]
+        source: Option<String>,
+    },
+    /// `used`
+    Use {
+        /// The records' ids.
+        ids: Vec<String>,
     },
     /// `note`
     Note {
@@ -178,6 +236,10 @@ pub enum Step {
 
 fn most() -> u32 {
     u32::MAX
+}
+
+fn end_of_time() -> i64 {
+    i64::MAX
 }
 
 static REMEMBERED: Mutex<Option<String>> = Mutex::new(None);
@@ -249,6 +311,30 @@ fn act(step: &Step, shelves: &mut Vec<Shelf>) -> Result<Value, MemoryError> {
                 .map(|p| json!({ "shadows": p.shadows, "origin": p.origin.map(|o| format!("{o:?}")) }))
                 .collect()
         }
+        Step::Versions {
+            shelf,
+            key,
+            before,
+            limit,
+        } => page(shelves[held(shelves, *shelf)].versions(key, *before, *limit)?),
+        Step::Edges { shelf, ids } => edges(shelves[held(shelves, *shelf)].edges(ids)?),
+        Step::Stale {
+            shelf,
+            before,
+            after,
+            limit,
+        } => {
+            let after = after.as_ref().map(|(checked_at, id)| StalePosition {
+                checked_at: *checked_at,
+                id: id.clone(),
+            });
+            page(shelves[held(shelves, *shelf)].stale(*before, after.as_ref(), *limit)?)
+        }
+        Step::Used {
+            shelf,
+            after,
+            limit,
+        } => page(shelves[held(shelves, *shelf)].used(*after, *limit, u32::MAX)?),
         Step::Counts { shelf } => {
             let counts = shelves[held(shelves, *shelf)].counts()?;
             json!({ "live": counts.live, "pending": counts.pending, "quarantined": counts.quarantined })
@@ -285,6 +371,11 @@ fn act(step: &Step, shelves: &mut Vec<Shelf>) -> Result<Value, MemoryError> {
             })
         }
         Step::Retire { key, hide_lower } => json!(storage::retire(key, *hide_lower)?),
+        Step::Stamp { id, source } => json!(storage::stamp(id, source.as_deref())?),
+        Step::Use { ids } => {
+            storage::used(ids);
+            Value::Null
+        }
         Step::Note { argument } => json!(storage::note(argument)?),
         Step::Everything { key, text } => shelves
             .iter()
@@ -355,8 +446,19 @@ fn everything(shelf: &Shelf, key: &str, text: &str) -> Value {
         "page": told(shelf.page(&filter, None, u32::MAX).map(page)),
         "present": told(shelf.present(&[key.to_owned()]).map(|p| json!(p.iter().any(|p| p.shadows)))),
         "counts": told(shelf.counts().map(|c| json!(c.live))),
+        "versions": told(shelf.versions(key, None, u32::MAX).map(page)),
+        "edges": told(everything_between(shelf, key)),
+        "stale": told(shelf.stale(i64::MAX, None, u32::MAX).map(page)),
+        "used": told(shelf.used(0, u32::MAX, u32::MAX).map(page)),
         "tags": told(shelf.tags(u32::MAX).map(|t| t.into_iter().map(|t| t.tag).collect())),
     })
+}
+
+/// The edges of every version of a key.
+fn everything_between(shelf: &Shelf, key: &str) -> Result<Value, MemoryError> {
+    let versions = shelf.versions(key, None, u32::MAX)?;
+    let ids: Vec<String> = versions.items.into_iter().map(|memory| memory.id).collect();
+    shelf.edges(&ids).map(edges)
 }
 
 fn level(level: glue::remora::memory::types::Level) -> Value {
@@ -373,7 +475,16 @@ fn memory(memory: &Memory) -> Value {
         "version": memory.version,
         "session": memory.session,
         "source": memory.source,
+        "confirmed_at": memory.confirmed_at,
+        "superseded_at": memory.superseded_at,
     })
+}
+
+fn edges(edges: Vec<storage::Edge>) -> Value {
+    edges
+        .into_iter()
+        .map(|edge| json!([edge.old_id, edge.new_id, edge.new_key, edge.at]))
+        .collect()
 }
 
 fn entry(entry: Option<storage::Entry>) -> Value {

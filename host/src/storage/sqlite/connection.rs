@@ -62,7 +62,13 @@ pub(super) enum Mode {
     Read,
     /// Opened for writing, by the session whose own level it is.
     Write,
+    /// Opened to write down what may be lost: commits don't wait for the disk,
+    /// and another's lock is hardly waited for.
+    Count,
 }
+
+/// How long [`Mode::Count`] waits for a lock: less than anybody notices.
+const COUNT_WAIT: Duration = Duration::from_millis(50);
 
 /// When a connection's work is to be broken off. Shared with its progress
 /// handler, and set afresh by every call that takes it from the pool.
@@ -187,6 +193,10 @@ impl Pool {
                 .saturating_duration_since(Instant::now())
                 .min(self.busy_timeout)
         });
+        let wait = match mode {
+            Mode::Count => wait.min(COUNT_WAIT),
+            Mode::Read | Mode::Write => wait,
+        };
         link.db
             .busy_timeout(wait)
             .map_err(|error| place.say(error.into()))?;
@@ -235,7 +245,7 @@ impl Pool {
         let wal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         // A reader is content with any journal; a backup that was put back has
         // another one until somebody writes.
-        if !current || (mode == Mode::Write && !wal.eq_ignore_ascii_case("wal")) {
+        if !current || (mode != Mode::Read && !wal.eq_ignore_ascii_case("wal")) {
             drop(db);
             self.maintain(path, kind)?;
             db = self.connect(path, mode)?;
@@ -270,7 +280,7 @@ impl Pool {
     pub(super) fn connect(&self, path: &Path, mode: Mode) -> Result<Connection, Fault> {
         let access = match mode {
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            Mode::Write | Mode::Count => OpenFlags::SQLITE_OPEN_READ_WRITE,
         };
         let db = Connection::open_with_flags(
             path,
@@ -287,6 +297,9 @@ impl Pool {
              PRAGMA temp_store = MEMORY;
              PRAGMA cell_size_check = ON;",
         )?;
+        if mode == Mode::Count {
+            db.execute_batch("PRAGMA synchronous = NORMAL;")?;
+        }
         Ok(db)
     }
 

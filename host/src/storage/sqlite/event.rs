@@ -4,6 +4,10 @@
 //! erasing a record erases its words. The head (how many lines, and the last
 //! link) is sealed in `meta` and committed with every line: the trail can't lose
 //! its end unnoticed.
+//!
+//! Retention lets go of a trail's beginning. What stays behind is its anchor,
+//! sealed in `meta` as well: how many lines are gone, and the link that the first
+//! one left follows from. So it can't lose its beginning unnoticed either.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -17,6 +21,7 @@ use crate::seal::{Digest, Encoder, Purpose};
 use crate::storage::Event;
 
 const HEAD: &str = "audit_head";
+const ANCHOR: &str = "audit_anchor";
 
 /// A line to be added.
 #[derive(Clone, Copy)]
@@ -36,7 +41,8 @@ pub(super) struct Line<'a> {
     pub(super) detail: Option<&'a str>,
 }
 
-const BROKEN: Fault = Fault::Altered("its audit trail is broken");
+const BROKEN_WHAT: &str = "its audit trail is broken";
+const BROKEN: Fault = Fault::Altered(BROKEN_WHAT);
 
 /// How long a trail is, and its last link.
 #[derive(PartialEq)]
@@ -82,13 +88,21 @@ fn set_head(db: &Connection, book: &Book<'_>, head: &Head) -> Result<(), Fault> 
     Kind::level(book.file).set_meta(db, book.sealer, HEAD, &head.to_text())
 }
 
+/// What the first line follows from.
+fn anchor(db: &Connection, book: &Book<'_>) -> Result<Head, Fault> {
+    match Kind::level(book.file).meta(db, book.sealer, ANCHOR)? {
+        Some(text) => Head::from_text(&text).ok_or(BROKEN),
+        None => Ok(Head::none()),
+    }
+}
+
 /// Begins the trail of a new file.
 pub(super) fn begin(db: &Connection, book: &Book<'_>) -> Result<(), Fault> {
     set_head(db, book, &Head::none())
 }
 
 /// The digest by which a line names a key.
-fn key_digest(book: &Book<'_>, key: &str) -> Digest {
+pub(super) fn key_digest(book: &Book<'_>, key: &str) -> Digest {
     book.begin(Purpose::Key).text(key).finish()
 }
 
@@ -121,23 +135,58 @@ impl Link<'_> {
 /// Adds a line, in the caller's transaction. The trail must end where its head
 /// says.
 pub(super) fn append(db: &Connection, book: &Book<'_>, line: Line<'_>) -> Result<(), Fault> {
+    let digest = line.record.map(|(_, key)| key_digest(book, key));
+    let record = line.record.map(|(id, _)| id);
+    add(db, book, &line, record, digest)
+}
+
+/// Adds the line of an operator's command. The key, if it is about one, is named
+/// by its digest alone.
+pub(super) fn append_operator(
+    db: &Connection,
+    book: &Book<'_>,
+    at: &str,
+    kind: &str,
+    key: Option<&str>,
+    detail: &str,
+) -> Result<(), Fault> {
+    let line = Line {
+        at,
+        kind,
+        session: super::operator::SESSION,
+        origin: Origin::User,
+        record: None,
+        detail: (!detail.is_empty()).then_some(detail),
+    };
+    add(db, book, &line, None, key.map(|key| key_digest(book, key)))
+}
+
+fn add(
+    db: &Connection,
+    book: &Book<'_>,
+    line: &Line<'_>,
+    record: Option<&str>,
+    digest: Option<Digest>,
+) -> Result<(), Fault> {
     let head = head(db, book)?;
     let last: Option<(i64, Digest)> = db
         .prepare_cached("SELECT number, chain FROM event ORDER BY number DESC LIMIT 1")?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let found = last.map_or_else(Head::none, |(count, last)| Head { count, last });
+    let found = match last {
+        Some((count, last)) => Head { count, last },
+        None => anchor(db, book)?,
+    };
     if found != head {
         return Err(BROKEN);
     }
-    let digest = line.record.map(|(_, key)| key_digest(book, key));
     let link = Link {
         number: head.count.checked_add(1).ok_or(BROKEN)?,
         at: line.at,
         kind: line.kind,
         session: line.session,
         origin: line.origin.name(),
-        record: line.record.map(|(id, _)| id),
+        record,
         digest: digest.as_ref().map(Digest::as_slice),
         detail: line.detail,
     };
@@ -167,17 +216,50 @@ pub(super) fn append(db: &Connection, book: &Book<'_>, line: Line<'_>) -> Result
     )
 }
 
-/// The whole trail, oldest first, every link checked.
-pub(super) fn all(db: &Connection, book: &Book<'_>, level: Level) -> Result<Vec<Event>, Fault> {
+/// What a walk along a trail found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walked {
+    /// How many lines there are.
+    pub(super) lines: u64,
+    /// How many retention had removed before the first.
+    pub(super) removed: u64,
+    /// Where the trail stops being what was written, and why.
+    pub(super) broken: Option<Broken>,
+}
+
+/// Where and why a trail is not what was written.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    /// The number that the first wrong line has or should have had.
+    pub(super) number: i64,
+    pub(super) what: &'static str,
+}
+
+/// Walks along a trail, oldest line first. Each line comes with whether it and
+/// all before it are what was written; those behind a break come all the same.
+/// To be called in one snapshot, since trail and head must be of one moment.
+pub(super) fn walk(
+    db: &Connection,
+    book: &Book<'_>,
+    mut each: impl FnMut(Event, bool) -> Result<(), Fault>,
+) -> Result<Walked, Fault> {
     let mut statement = db.prepare_cached(
         "SELECT event.number, event.at, event.kind, event.session, event.origin, event.record,
                 event.digest, event.detail, event.chain, record.key
          FROM event LEFT JOIN record ON record.id = event.record
          ORDER BY event.number",
     )?;
+    let mut walked = Walked::default();
+    let mut found = match anchor(db, book) {
+        Ok(anchor) => anchor,
+        Err(Fault::Altered(_)) => {
+            walked.breaks(0, "the anchor of its audit trail fails its seal");
+            Head::none()
+        }
+        Err(fault) => return Err(fault),
+    };
+    walked.removed = u64::try_from(found.count).unwrap_or(0);
     let mut rows = statement.query([])?;
-    let mut found = Head::none();
-    let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let number: i64 = row.get(0)?;
         let at: String = row.get(1)?;
@@ -199,38 +281,120 @@ pub(super) fn all(db: &Connection, book: &Book<'_>, level: Level) -> Result<Vec<
             digest: digest.as_deref(),
             detail: detail.as_deref(),
         };
-        if Some(number) != found.count.checked_add(1) || !link.chain(book, &found.last).fits(&chain)
-        {
-            return Err(BROKEN);
+        let expected = found.count.saturating_add(1);
+        if number != expected {
+            walked.breaks(expected, BROKEN_WHAT);
+        } else if !link.chain(book, &found.last).fits(&chain) {
+            walked.breaks(number, BROKEN_WHAT);
         }
         if let (Some(key), Some(digest)) = (&key, &digest)
             && key_digest(book, key).as_slice() != digest.as_slice()
         {
-            return Err(Fault::Altered(
-                "a record has another key than when it was saved",
-            ));
+            walked.breaks(number, "a record has another key than when it was saved");
         }
+        let instant = Instant::from_sql(&at);
+        let origin = Origin::ALL.into_iter().find(|known| known.name() == origin);
+        let last = Digest::try_from(chain.as_slice()).ok();
+        let count = u64::try_from(number).ok();
+        let (Some(at), Some(origin), Some(last), Some(number_told)) =
+            (instant, origin, last, count)
+        else {
+            walked.breaks(number, BROKEN_WHAT);
+            continue;
+        };
         found = Head {
             count: number,
-            last: Digest::try_from(chain.as_slice()).map_err(|_| BROKEN)?,
+            last,
         };
-        events.push(Event {
-            level,
-            number: u64::try_from(number).map_err(|_| BROKEN)?,
-            at: Instant::from_sql(&at).ok_or(BROKEN)?,
+        walked.lines = walked.lines.saturating_add(1);
+        let event = Event {
+            level: book.file.level,
+            number: number_told,
+            at,
             kind,
             session,
-            origin: Origin::ALL
-                .into_iter()
-                .find(|known| known.name() == origin)
-                .ok_or(BROKEN)?,
+            origin,
             record,
             key,
             detail,
-        });
+        };
+        each(event, walked.broken.is_none())?;
     }
-    if found != head(db, book)? {
-        return Err(BROKEN);
+    match head(db, book) {
+        Ok(head) if head == found => {}
+        Ok(_) => walked.breaks(
+            found.count.saturating_add(1),
+            "its audit trail does not end at its head",
+        ),
+        Err(Fault::Altered(_)) => walked.breaks(
+            found.count.saturating_add(1),
+            "the head of its audit trail fails its seal",
+        ),
+        Err(fault) => return Err(fault),
     }
-    Ok(events)
+    Ok(walked)
+}
+
+impl Walked {
+    /// The first break is the one that is told.
+    fn breaks(&mut self, number: i64, what: &'static str) {
+        if self.broken.is_none() {
+            self.broken = Some(Broken { number, what });
+        }
+    }
+}
+
+/// The whole trail, oldest first, every link checked.
+pub(super) fn all(db: &Connection, book: &Book<'_>, level: Level) -> Result<Vec<Event>, Fault> {
+    let mut events = Vec::new();
+    let walked = walk(db, book, |event, _| {
+        events.push(Event { level, ..event });
+        Ok(())
+    })?;
+    match walked.broken {
+        None => Ok(events),
+        Some(broken) => Err(Fault::Altered(broken.what)),
+    }
+}
+
+/// How many lines [`forget`] would remove: those before the first that is not
+/// older than `before`.
+pub(super) fn older(db: &Connection, before: &str) -> Result<i64, Fault> {
+    let first: Option<i64> = db.query_row(
+        "SELECT min(number) FROM event WHERE at >= ?1",
+        [before],
+        |row| row.get(0),
+    )?;
+    Ok(db.query_row(
+        "SELECT count(*) FROM event WHERE ?1 IS NULL OR number < ?1",
+        [first],
+        |row| row.get(0),
+    )?)
+}
+
+/// Removes the lines before the first that is not older than `before`, and leaves
+/// an anchor, in the caller's transaction. Only a trail that is whole may lose
+/// its beginning. Tells how many went.
+pub(super) fn forget(db: &Connection, book: &Book<'_>, before: &str) -> Result<i64, Fault> {
+    let walked = walk(db, book, |_, _| Ok(()))?;
+    if let Some(broken) = walked.broken {
+        return Err(Fault::Altered(broken.what));
+    }
+    let gone = older(db, before)?;
+    if gone == 0 {
+        return Ok(0);
+    }
+    let last = anchor(db, book)?.count.checked_add(gone).ok_or(BROKEN)?;
+    let chain: Digest =
+        db.query_row("SELECT chain FROM event WHERE number = ?1", [last], |row| {
+            row.get(0)
+        })?;
+    let anchor = Head {
+        count: last,
+        last: chain,
+    };
+    // First, since the file keeps every line behind its anchor.
+    Kind::level(book.file).set_meta(db, book.sealer, ANCHOR, &anchor.to_text())?;
+    db.execute("DELETE FROM event WHERE number <= ?1", [last])?;
+    Ok(gone)
 }

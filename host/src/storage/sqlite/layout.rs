@@ -98,6 +98,7 @@ impl Layout {
             Err(error) => return Err(say(error)),
         }
         let root = fs::canonicalize(root).map_err(say)?;
+        super::operator::recover(&root)?;
         let dir = Dir::open_ambient_dir(&root, cap_std::ambient_authority()).map_err(say)?;
         Ok(Self { root, dir })
     }

@@ -9,6 +9,11 @@
 //! | `read` | what a call may read |
 //! | `write` | what a call may change |
 //! | `search` | scores over exactly what a call may see |
+//! | `edge` | what took the place of what |
+//! | `history` | what was saved under a key |
+//! | `stamp` | that a record is still true |
+//! | `stale` | what is to be checked again |
+//! | `usage` | which records are used |
 //! | `event` | the audit trail |
 //! | `sessions` | the control plane |
 //! | `fault` | what is said when something fails |
@@ -33,16 +38,22 @@ use crate::seal::Sealer;
 use crate::storage::{Access, ControlPlane, Event, Shelves, StorageProvider};
 
 mod connection;
+mod edge;
 mod event;
 mod fault;
+mod history;
 mod layout;
+pub mod operator;
 mod read;
 mod record;
 mod schema;
 mod search;
 mod sessions;
+mod stale;
+mod stamp;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod write;
 
 pub use layout::check_name;
@@ -55,6 +66,7 @@ use read::SqliteShelves;
 use record::Book;
 use schema::Kind;
 use search::Analyser;
+use usage::Usage;
 
 /// Makes the ids of records: random, so that they tell nothing of what else was
 /// saved.
@@ -138,6 +150,13 @@ struct Inner {
     sessions: Identity,
     options: SqliteOptions,
     analysers: Mutex<Vec<Analyser>>,
+    usage: Usage,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.write_all_usage();
+    }
 }
 
 impl SqliteStorage {
@@ -169,6 +188,7 @@ impl SqliteStorage {
             sessions,
             options,
             analysers: Mutex::new(Vec::new()),
+            usage: Usage::default(),
         };
         let storage = Self {
             inner: Arc::new(inner),

@@ -17,12 +17,13 @@ use super::layout::LevelFile;
 use super::record::{Book, Record};
 use super::schema::indexed;
 use super::search::Ranking;
+use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
 use crate::provenance::Standing;
 use crate::storage::{
-    Access, Counts, Draft, Entry, Filter, Matches, Memories, Notable, Presence, Receipt, Shelves,
-    TagCount, limits,
+    Access, Counts, Draft, Edge, Entry, Filter, Matches, Memories, Memory, Notable, Presence,
+    Receipt, Shelves, StalePosition, TagCount, limits,
 };
 
 /// What one call of one session may reach.
@@ -220,7 +221,7 @@ impl Shelves for SqliteShelves {
         self.open_upwards(level)?;
         let entry = self.on(self.shelf(level)?, |db, book| {
             if let Some(record) = self.live(db, book, key)? {
-                return Ok(Some(Entry::Live(record.into_memory(level, usize::MAX)?)));
+                return Ok(Some(Entry::Live(self.memory(level, record, usize::MAX)?)));
             }
             Ok(book.tombstone(db, key)?.map(|_| Entry::Tombstone))
         })?;
@@ -255,8 +256,7 @@ impl Shelves for SqliteShelves {
         self.open_upwards(level)?;
         let rows = self.rows(limit, limits::PAGE);
         let page = self.on(self.shelf(level)?, |db, book| {
-            let mut page = Memories::default();
-            let mut bytes = 0_usize;
+            let mut page = Filling::new(rows);
             let mut statement = db.prepare_cached(&candidates(filter))?;
             let params =
                 std::iter::once(after.unwrap_or("")).chain(filter.tags.iter().map(String::as_str));
@@ -265,22 +265,13 @@ impl Shelves for SqliteShelves {
                 let Some(record) = book.by_seq(db, row.get(1)?)? else {
                     continue;
                 };
-                if !self.is_live(db, book, &record)? {
-                    continue;
-                }
-                if page.items.len() >= rows {
-                    page.more = true;
+                if self.is_live(db, book, &record)?
+                    && !page.add(self.memory(level, record, filter.excerpt_bytes)?)
+                {
                     break;
                 }
-                let memory = record.into_memory(level, filter.excerpt_bytes)?;
-                bytes = bytes.saturating_add(memory.content.len());
-                if bytes > limits::PAGE_BYTES && !page.items.is_empty() {
-                    page.more = true;
-                    break;
-                }
-                page.items.push(memory);
             }
-            Ok(page)
+            Ok(page.memories)
         })?;
         Ok(page.unwrap_or_default())
     }
@@ -312,6 +303,40 @@ impl Shelves for SqliteShelves {
                 .collect()
         })?;
         Ok(present.unwrap_or_else(|| vec![Presence::default(); keys.len()]))
+    }
+
+    fn versions(
+        &mut self,
+        level: Level,
+        key: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        self.versions_page(level, key, before, limit)
+    }
+
+    fn edges(&mut self, level: Level, ids: &[String]) -> Result<Vec<Edge>, Error> {
+        self.edges_page(level, ids)
+    }
+
+    fn stale(
+        &mut self,
+        level: Level,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        self.stale_page(level, before, after, limit)
+    }
+
+    fn used(
+        &mut self,
+        level: Level,
+        after: usize,
+        limit: usize,
+        excerpt_bytes: usize,
+    ) -> Result<Memories, Error> {
+        self.used_page(level, after, limit, excerpt_bytes)
     }
 
     fn counts(&mut self, level: Level) -> Result<Counts, Error> {
@@ -389,8 +414,49 @@ impl Shelves for SqliteShelves {
         self.delete(key, hide_lower)
     }
 
+    fn stamp(&mut self, id: &str, source: Option<&str>) -> Result<Instant, Error> {
+        self.confirm(id, source)
+    }
+
+    fn record_use(&mut self, ids: &[String]) {
+        self.count_use(ids);
+    }
+
     fn note(&mut self, notable: Notable) -> Result<(), Error> {
         self.append(notable)
+    }
+}
+
+/// A page being filled.
+pub(super) struct Filling {
+    pub(super) memories: Memories,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Filling {
+    /// A page of at most so many rows.
+    pub(super) fn new(rows: usize) -> Self {
+        Self {
+            memories: Memories::default(),
+            rows,
+            bytes: 0,
+        }
+    }
+
+    /// Adds one more. False: there was no room, and there is more than the page
+    /// holds.
+    pub(super) fn add(&mut self, memory: Memory) -> bool {
+        let page = &mut self.memories;
+        self.bytes = self.bytes.saturating_add(memory.content.len());
+        let full = page.items.len() >= self.rows
+            || (self.bytes > limits::PAGE_BYTES && !page.items.is_empty());
+        if full {
+            page.more = true;
+        } else {
+            page.items.push(memory);
+        }
+        !full
     }
 }
 

@@ -19,6 +19,7 @@ macro_rules! columns {
          supersedes, seal, content"
     };
 }
+pub(super) use columns;
 
 const BY_SEQ: &str = concat!("SELECT ", columns!(), " FROM record WHERE seq = ?1");
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM record WHERE id = ?1");
@@ -74,7 +75,7 @@ impl Book<'_> {
         }
     }
 
-    fn checked(&self, record: Record) -> Result<Record, Fault> {
+    pub(super) fn checked(&self, record: Record) -> Result<Record, Fault> {
         if record.encode(self).fits(&record.seal) {
             Ok(record)
         } else {
@@ -112,67 +113,6 @@ impl Book<'_> {
         self.one(db, NEWEST_APART, [key, standing.name()])
     }
 
-    /// Whether something in this file took the place of the record with that
-    /// id, be it of this level or of a lower one.
-    pub(super) fn has_edge_from(&self, db: &Connection, id: &str) -> Result<bool, Fault> {
-        let mut statement = db.prepare_cached(
-            "SELECT new_id, old_level, at, session, seal FROM edge WHERE old_id = ?1",
-        )?;
-        let mut rows = statement.query([id])?;
-        let mut found = false;
-        while let Some(row) = rows.next()? {
-            let new_id: String = row.get(0)?;
-            let old_level: String = row.get(1)?;
-            let at: String = row.get(2)?;
-            let session: String = row.get(3)?;
-            let seal: Vec<u8> = row.get(4)?;
-            if !self
-                .edge(id, &new_id, &old_level, &at, &session)
-                .fits(&seal)
-            {
-                return Err(Fault::Altered("an edge fails its seal"));
-            }
-            found = true;
-        }
-        Ok(found)
-    }
-
-    fn edge(&self, old: &str, new: &str, old_level: &str, at: &str, session: &str) -> Encoder {
-        self.begin(Purpose::Edge)
-            .text(old)
-            .text(new)
-            .text(old_level)
-            .text(at)
-            .text(session)
-    }
-
-    /// Writes down that one record took the place of another.
-    pub(super) fn add_edge(
-        &self,
-        db: &Connection,
-        old: &str,
-        old_level: Level,
-        new: &Record,
-    ) -> Result<(), Fault> {
-        let level = old_level.name();
-        let seal = self
-            .edge(old, &new.id, level, &new.updated_at, &new.session)
-            .finish();
-        db.prepare_cached(
-            "INSERT INTO edge (old_id, new_id, old_level, at, session, seal)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute((
-            old,
-            &new.id,
-            level,
-            &new.updated_at,
-            &new.session,
-            seal.as_slice(),
-        ))?;
-        Ok(())
-    }
-
     /// Writes a new record, and puts it into the index where it belongs there.
     pub(super) fn insert(&self, db: &Connection, record: &mut Record) -> Result<(), Fault> {
         record.seal = record.encode(self).finish().to_vec();
@@ -204,6 +144,11 @@ impl Book<'_> {
             record.content,
         ])?;
         record.seq = db.last_insert_rowid();
+        self.index(db, record)
+    }
+
+    /// Puts a record into the index, where it belongs there.
+    pub(super) fn index(&self, db: &Connection, record: &Record) -> Result<(), Fault> {
         if record.is_indexed() {
             db.prepare_cached(
                 "INSERT INTO memory_fts (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
@@ -215,6 +160,28 @@ impl Book<'_> {
                 statement.execute((tag, &record.key, record.seq))?;
             }
         }
+        Ok(())
+    }
+
+    /// Says on a record that it was confirmed at `at`, unless it says a later
+    /// moment already. The index is not touched.
+    pub(super) fn set_confirmed(
+        &self,
+        db: &Connection,
+        record: &mut Record,
+        at: &str,
+    ) -> Result<(), Fault> {
+        if record.confirmed_at.as_deref().is_some_and(|known| known >= at) {
+            return Ok(());
+        }
+        record.confirmed_at = Some(at.to_owned());
+        record.seal = record.encode(self).finish().to_vec();
+        db.prepare_cached("UPDATE record SET confirmed_at = ?2, seal = ?3 WHERE seq = ?1")?
+            .execute(rusqlite::params![
+                record.seq,
+                record.confirmed_at,
+                record.seal
+            ])?;
         Ok(())
     }
 
@@ -240,14 +207,20 @@ impl Book<'_> {
             record.seal,
         ])?;
         if was_indexed && !record.is_indexed() {
-            db.prepare_cached(
-                "INSERT INTO memory_fts (memory_fts, rowid, key, content, tags)
-                 VALUES ('delete', ?1, ?2, ?3, ?4)",
-            )?
-            .execute((record.seq, &record.key, &record.content, &record.tags))?;
-            db.prepare_cached("DELETE FROM record_tag WHERE seq = ?1")?
-                .execute([record.seq])?;
+            self.unindex(db, record)?;
         }
+        Ok(())
+    }
+
+    /// Takes a record out of the index that holds it, by the words it has now.
+    pub(super) fn unindex(&self, db: &Connection, record: &Record) -> Result<(), Fault> {
+        db.prepare_cached(
+            "INSERT INTO memory_fts (memory_fts, rowid, key, content, tags)
+             VALUES ('delete', ?1, ?2, ?3, ?4)",
+        )?
+        .execute((record.seq, &record.key, &record.content, &record.tags))?;
+        db.prepare_cached("DELETE FROM record_tag WHERE seq = ?1")?
+            .execute([record.seq])?;
         Ok(())
     }
 }
@@ -282,7 +255,7 @@ pub(super) struct Record {
 const UNREADABLE: Fault = Fault::Altered("a record can't be read");
 
 impl Record {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: row.get(0)?,
             id: row.get(1)?,
@@ -307,7 +280,7 @@ impl Record {
     }
 
     /// All columns but the row's number, which VACUUM and import may change.
-    fn encode(&self, book: &Book<'_>) -> Encoder {
+    pub(super) fn encode(&self, book: &Book<'_>) -> Encoder {
         book.begin(Purpose::Record)
             .text(&self.id)
             .text(&self.key)
@@ -346,6 +319,13 @@ impl Record {
         self.is_indexed() && !self.has_expired(now)
     }
 
+    /// Whether a history shows it: it is live, or something took its place.
+    pub(super) fn is_history(&self, now: &str) -> bool {
+        self.standing == Standing::Trusted.name()
+            && self.deleted_at.is_none()
+            && !self.has_expired(now)
+    }
+
     /// Its origin.
     pub(super) fn origin(&self) -> Result<Origin, Fault> {
         Origin::ALL
@@ -354,7 +334,7 @@ impl Record {
             .ok_or(UNREADABLE)
     }
 
-    fn tag_list(&self) -> Result<Vec<String>, Fault> {
+    pub(super) fn tag_list(&self) -> Result<Vec<String>, Fault> {
         serde_json::from_str(&self.tags).map_err(|_| UNREADABLE)
     }
 

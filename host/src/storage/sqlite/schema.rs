@@ -42,7 +42,10 @@ macro_rules! indexed {
 pub(super) use indexed;
 
 /// What makes a level's file, oldest first.
-pub(super) const LEVEL: &[&str] = &[concat!(
+pub(super) const LEVEL: &[&str] = &[LEVEL_1, LEVEL_2];
+
+/// Everything that is kept.
+const LEVEL_1: &str = concat!(
     r"
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
@@ -174,7 +177,82 @@ INSERT INTO memory_fts (memory_fts, rank) VALUES ('secure-delete', 1);
 -- Each occurrence of each term.
 CREATE VIRTUAL TABLE memory_terms USING fts5vocab (memory_fts, instance);
 "
-)];
+);
+
+/// What confirming, counting use, erasing and forgetting old audit lines need.
+const LEVEL_2: &str = concat!(
+    r"
+-- What is to be checked again, the longest unconfirmed first.
+CREATE INDEX record_checked ON record (coalesce(confirmed_at, updated_at), id)
+    WHERE ",
+    indexed!(),
+    r";
+
+-- The first schema had both tables, but nothing that wrote to them.
+DROP TABLE stamp;
+DROP TABLE usage;
+
+-- Confirmations from this level, also of records on lower levels. One of a
+-- record of this level is on the record as well.
+CREATE TABLE stamp (
+    record_id    TEXT NOT NULL,
+    record_level TEXT NOT NULL,
+    at           TEXT NOT NULL CHECK (length(at) = 23),
+    session      TEXT NOT NULL,
+    origin       TEXT NOT NULL CHECK (origin IN ('USER', 'AGENT', 'TOOL')),
+    source       TEXT,
+    -- 1: no other one here of that record is later. Not part of the seal.
+    latest       INTEGER NOT NULL CHECK (latest IN (0, 1)),
+    seal         BLOB NOT NULL CHECK (length(seal) = 32),
+    PRIMARY KEY (record_id, at, session)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX stamp_latest ON stamp (record_id) WHERE latest = 1;
+CREATE INDEX stamp_order ON stamp (record_level, at, record_id) WHERE latest = 1;
+
+-- When records were last used from this level, and how often.
+CREATE TABLE usage (
+    record_id    TEXT PRIMARY KEY,
+    record_level TEXT NOT NULL,
+    last_used_at TEXT NOT NULL CHECK (length(last_used_at) = 23),
+    uses         INTEGER NOT NULL CHECK (uses > 0)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX usage_order ON usage (record_level, uses DESC, record_id);
+
+-- What was erased for good: no backup and no import brings it back. The digest
+-- is that of its key.
+CREATE TABLE erased (
+    record_id TEXT PRIMARY KEY,
+    at        TEXT NOT NULL CHECK (length(at) = 23),
+    digest    BLOB CHECK (length(digest) = 32),
+    seal      BLOB NOT NULL CHECK (length(seal) = 32)
+) STRICT, WITHOUT ROWID;
+
+-- Audit lines that came with an import: the trail of the store they were written
+-- in, which `store` names. Carried along, and no part of this file's own trail.
+CREATE TABLE foreign_event (
+    store   TEXT NOT NULL,
+    number  INTEGER NOT NULL CHECK (number > 0),
+    at      TEXT NOT NULL CHECK (length(at) = 23),
+    kind    TEXT NOT NULL,
+    session TEXT NOT NULL,
+    origin  TEXT NOT NULL CHECK (origin IN ('USER', 'AGENT', 'TOOL')),
+    record  TEXT,
+    digest  BLOB CHECK (length(digest) = 32),
+    detail  TEXT,
+    chain   BLOB NOT NULL CHECK (length(chain) = 32),
+    seal    BLOB NOT NULL CHECK (length(seal) = 32),
+    PRIMARY KEY (store, number)
+) STRICT, WITHOUT ROWID;
+
+-- The lines up to the sealed anchor may go. It is `audit_anchor` in meta, and
+-- like `audit_head` the number of a line and its link.
+DROP TRIGGER event_never_goes;
+CREATE TRIGGER event_never_goes BEFORE DELETE ON event
+    WHEN old.number > coalesce(
+        (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'audit_anchor'), 0)
+    BEGIN SELECT RAISE(ABORT, 'the audit trail is append only'); END;
+"
+);
 
 /// What makes `sessions.db`, oldest first.
 pub(super) const SESSIONS: &[&str] = &[r"

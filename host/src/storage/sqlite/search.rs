@@ -531,7 +531,7 @@ impl SqliteShelves {
                 };
                 let snippet = snippet(db, query, &record)?;
                 page.items.push(Match {
-                    memory: record.into_memory(found.level, limits::EXCERPT_BYTES)?,
+                    memory: self.memory(found.level, record, limits::EXCERPT_BYTES)?,
                     score: hit.score,
                     snippet,
                 });

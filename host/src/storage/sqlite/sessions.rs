@@ -28,7 +28,7 @@ const COLUMNS: &str =
     "name, agent, taint, clearance, origin, observed, created_at, updated_at, seal";
 
 impl Inner {
-    fn sessions<T>(
+    pub(super) fn sessions<T>(
         &self,
         mode: Mode,
         work: impl FnOnce(&Connection) -> Result<T, Fault>,
@@ -90,7 +90,7 @@ impl Inner {
         })
     }
 
-    fn load(&self, name: &str) -> Result<Option<SessionRow>, Error> {
+    pub(super) fn load(&self, name: &str) -> Result<Option<SessionRow>, Error> {
         self.sessions(Mode::Read, |db| read(db, &self.sealer, name))
     }
 }
@@ -180,17 +180,42 @@ impl ControlPlane for SqliteStorage {
 
     fn list(&self) -> Result<Vec<SessionRow>, Error> {
         let sealer = &self.inner.sealer;
-        self.inner.sessions(Mode::Read, |db| {
-            let mut statement =
-                db.prepare_cached(&format!("SELECT {COLUMNS} FROM session ORDER BY name"))?;
-            let mut rows = statement.query([])?;
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(Kept::read(row)?.checked(sealer)?);
-            }
-            Ok(all)
-        })
+        self.inner.sessions(Mode::Read, |db| all(db, sealer))
     }
+}
+
+/// Every session, by name, its seal checked.
+pub(super) fn all(db: &Connection, sealer: &Sealer) -> Result<Vec<SessionRow>, Fault> {
+    let mut statement =
+        db.prepare_cached(&format!("SELECT {COLUMNS} FROM session ORDER BY name"))?;
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(Kept::read(row)?.checked(sealer)?);
+    }
+    Ok(all)
+}
+
+/// Writes a session whatever stood under its name: for a restore, which knows
+/// that nobody else is there.
+pub(super) fn keep(db: &Connection, sealer: &Sealer, row: &SessionRow) -> Result<(), Fault> {
+    db.prepare_cached(
+        "INSERT OR REPLACE INTO session (name, agent, taint, clearance, origin, observed,
+             created_at, updated_at, seal)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(rusqlite::params![
+        row.name,
+        row.agent,
+        row.taint.name(),
+        row.clearance.name(),
+        row.origin.name(),
+        row.observed.map(Level::name),
+        row.created_at.to_sql(),
+        row.updated_at.to_sql(),
+        encode(sealer, row).finish(),
+    ])?;
+    Ok(())
 }
 
 fn read(db: &Connection, sealer: &Sealer, name: &str) -> Result<Option<SessionRow>, Fault> {

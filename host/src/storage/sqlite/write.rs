@@ -20,7 +20,7 @@ use crate::storage::{Draft, Notable, Outcome, Receipt, check_draft, check_key};
 impl SqliteShelves {
     /// Does something in one transaction on the session's own level. What the
     /// work refuses is committed all the same: its line in the audit trail.
-    fn transact<T>(
+    pub(super) fn transact<T>(
         &mut self,
         work: impl FnOnce(&Self, &Connection, &Book<'_>) -> Result<Result<T, Error>, Fault>,
     ) -> Result<T, Error> {
@@ -44,7 +44,7 @@ impl SqliteShelves {
         result.flatten()
     }
 
-    fn line<'a>(
+    pub(super) fn line<'a>(
         &'a self,
         kind: &'a str,
         record: Option<(&'a str, &'a str)>,
@@ -74,7 +74,7 @@ impl SqliteShelves {
     }
 
     /// Refuses, in the audit trail too, where the session may not write.
-    fn check_may_write(&mut self) -> Result<(), Error> {
+    pub(super) fn check_may_write(&mut self) -> Result<(), Error> {
         let Some(reason) = self.access.read_only.clone() else {
             return Ok(());
         };
@@ -124,7 +124,8 @@ impl SqliteShelves {
         for id in &draft.supersedes {
             let known = replaced.iter().any(|(_, record)| record.id == *id);
             if !known {
-                replaced.push(self.visible(db, book, id)?);
+                let visible = self.visible(Some((db, book)), id)?;
+                replaced.push(visible.ok_or_else(|| not_visible(id))?);
             }
         }
 
@@ -240,42 +241,35 @@ impl SqliteShelves {
     }
 
     /// The live record with that id, on any level that the session sees.
-    fn visible(
+    ///
+    /// `own` is a transaction on the session's own level: it may be ahead of that
+    /// level's reader, so it is asked in its place.
+    pub(super) fn visible(
         &self,
-        db: &Connection,
-        book: &Book<'_>,
+        own: Option<(&Connection, &Book<'_>)>,
         id: &str,
-    ) -> Result<(Level, Record), Fault> {
-        let own = book.by_id(db, id)?;
-        if let Some(record) = own
-            && self.is_live(db, book, &record)?
-        {
-            return Ok((self.access.taint, record));
-        }
+    ) -> Result<Option<(Level, Record)>, Fault> {
+        let look = |db: &Connection, book: &Book<'_>| match book.by_id(db, id)? {
+            Some(record) if self.is_live(db, book, &record)? => Ok(Some(record)),
+            _ => Ok(None),
+        };
         for shelf in self.shelves() {
-            if shelf.file.level == self.access.taint {
-                continue;
-            }
-            let found = self.on(shelf, |lower, lower_book| {
-                match lower_book.by_id(lower, id)? {
-                    Some(record) if self.is_live(lower, lower_book, &record)? => Ok(Some(record)),
-                    _ => Ok(None),
-                }
-            })?;
-            // The session's own level is asked through the transaction, which
-            // may be ahead of its reader.
-            if let Some(record) = found.flatten()
-                && !book.has_edge_from(db, id)?
+            let level = shelf.file.level;
+            let found = match own {
+                Some((db, book)) if level == self.access.taint => look(db, book)?,
+                _ => self.on(shelf, look)?.flatten(),
+            };
+            let hidden = match own {
+                Some((db, book)) if found.is_some() => book.has_edge_from(db, id)?,
+                _ => false,
+            };
+            if let Some(record) = found
+                && !hidden
             {
-                return Ok((shelf.file.level, record));
+                return Ok(Some((level, record)));
             }
         }
-        Err(Fault::Said(Error::new(
-            ErrorKind::NotFound,
-            format!("No visible memory has the id \"{}\"", id.escape_debug()),
-            "What is superseded must be live and on a level that the session sees",
-            "Search or list for it again",
-        )))
+        Ok(None)
     }
 
     fn receipt(&self, outcome: Outcome, record: &Record) -> Result<Receipt, Fault> {
@@ -420,6 +414,15 @@ fn next_version(db: &Connection, key: &str) -> Result<i64, Fault> {
         .unwrap_or(0)
         .checked_add(1)
         .ok_or(Fault::Altered("a version is too high"))
+}
+
+fn not_visible(id: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("No visible memory has the id \"{}\"", id.escape_debug()),
+        "What is superseded must be live and on a level that the session sees",
+        "Search or list for it again",
+    )
 }
 
 fn too_trusted(done: &str) -> Error {

@@ -185,6 +185,19 @@ fn a_reader_makes_no_file() {
             shelves.search(level, "a", 0, 10).unwrap(),
             Default::default()
         );
+        assert_eq!(
+            shelves.versions(level, "a", None, 10).unwrap(),
+            Default::default()
+        );
+        assert_eq!(
+            shelves.stale(level, at(9), None, 10).unwrap(),
+            Default::default()
+        );
+        assert_eq!(
+            shelves.used(level, 0, 10, 10).unwrap(),
+            Default::default()
+        );
+        assert_eq!(shelves.edges(level, &["a".to_owned()]).unwrap(), []);
         assert_eq!(shelves.counts(level).unwrap(), Default::default());
         assert_eq!(shelves.tags(level, 10).unwrap(), []);
         assert_eq!(
@@ -193,6 +206,8 @@ fn a_reader_makes_no_file() {
         );
     }
     assert_eq!(shelves.retire("a", true).unwrap(), None);
+    assert!(shelves.stamp(&"0".repeat(32), None).is_err());
+    shelves.record_use(&["a".to_owned()]);
     assert!(!store.root().join("agents").exists());
 }
 
@@ -380,80 +395,6 @@ fn agents_are_apart() {
     };
     let error = store.storage.open(bad).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-}
-
-#[test]
-fn migrating_twice_is_migrating_once() {
-    use super::super::schema::{Kind, LEVEL};
-    let store = Store::new();
-    store.save(P, "a", "b");
-    let inner = &store.storage.inner;
-    let file = inner.layout.level("main", P);
-    let kind = Kind::level(&file);
-    inner.pool.maintain(&file.path, &kind).unwrap();
-    let mut steps = LEVEL.to_vec();
-    steps.push("CREATE TABLE later (x INTEGER) STRICT");
-    let newer = Kind {
-        steps: &steps,
-        ..kind
-    };
-    for _ in 0..2 {
-        inner.pool.maintain(&file.path, &newer).unwrap();
-        let db = store.by_hand(P);
-        let version: i64 = db
-            .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .unwrap();
-        assert_eq!(version, 2);
-        db.query_row("SELECT count(*) FROM later", [], |_| Ok(()))
-            .unwrap();
-        assert!(newer.check(&db, &inner.sealer).unwrap());
-    }
-    // A step that fails leaves the file as it was.
-    let mut more = steps.clone();
-    more.push("CREATE TABLE half (x INTEGER) STRICT; SELECT no_such_function()");
-    let broken = Kind {
-        steps: &more,
-        ..kind
-    };
-    assert!(inner.pool.maintain(&file.path, &broken).is_err());
-    let db = store.by_hand(P);
-    assert!(newer.check(&db, &inner.sealer).unwrap());
-    assert!(db.prepare("SELECT * FROM half").is_err());
-}
-
-#[test]
-fn a_reader_that_meets_an_older_schema_has_it_migrated() {
-    use super::super::connection::Mode;
-    use super::super::schema::{Kind, LEVEL};
-    let store = Store::new();
-    store.save(P, "a", "b");
-    let inner = &store.storage.inner;
-    let file = inner.layout.level("main", P);
-    let mut steps = LEVEL.to_vec();
-    steps.push("CREATE TABLE later (x INTEGER) STRICT");
-    let newer = Kind {
-        steps: &steps,
-        ..Kind::level(&file)
-    };
-    let elsewhere = super::super::connection::Pool::new(
-        std::sync::Arc::clone(&inner.sealer),
-        Duration::from_secs(5),
-    );
-    let link = elsewhere
-        .take(&file.path, &newer, Mode::Read, file.place(), None)
-        .unwrap()
-        .unwrap();
-    link.run(|db| Ok(db.query_row("SELECT count(*) FROM later", [], |_| Ok(()))?))
-        .unwrap();
-    // To the older program it is a newer store now.
-    let text = unavailable(
-        open(&store.root())
-            .unwrap()
-            .open(access(P, Origin::Agent))
-            .unwrap()
-            .fetch(P, "a"),
-    );
-    assert!(text.contains("newer Remora"), "{text}");
 }
 
 #[test]

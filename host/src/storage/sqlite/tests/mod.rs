@@ -1,12 +1,19 @@
 //! What the store promises, as sentences.
 
 mod audit;
+mod clock;
+mod confirming;
 mod control;
 mod folder;
+mod history;
+mod migrating;
+mod model;
 mod reading;
 mod seals;
 mod searching;
 mod sharing;
+mod stale;
+mod usage;
 mod writing;
 
 use std::path::{Path, PathBuf};

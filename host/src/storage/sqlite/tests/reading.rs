@@ -14,6 +14,10 @@ fn a_level_above_the_taint_is_refused() {
             shelves.search(R, "x", 0, 1).unwrap_err(),
             shelves.page(R, &Filter::default(), None, 1).unwrap_err(),
             shelves.present(R, &["k".to_owned()]).unwrap_err(),
+            shelves.versions(R, "k", None, 1).unwrap_err(),
+            shelves.edges(R, &[]).unwrap_err(),
+            shelves.stale(R, at(0), None, 1).unwrap_err(),
+            shelves.used(R, 0, 1, 1).unwrap_err(),
             shelves.counts(R).unwrap_err(),
             shelves.tags(R, 1).unwrap_err(),
         ];
@@ -44,96 +48,14 @@ fn a_read_never_opens_a_file_above_the_taint() {
     );
     assert_eq!(shelves.search(P, "x", 0, 1).unwrap().items.len(), 1);
     assert_eq!(shelves.counts(P).unwrap().live, 1);
-}
-
-#[test]
-fn expiry_is_decided_to_the_millisecond_and_everywhere_alike() {
-    let store = Store::new();
-    let expiring = Draft {
-        expires_at: Some(at(10)),
-        tags: vec!["t".to_owned()],
-        ..draft("k", "word")
-    };
-    store.agent(P).put(&expiring).unwrap();
-    let seen = |millis: i64| {
-        let now = Instant::from_millis(at(10).millis() + millis).unwrap();
-        let mut shelves = store.open(Access {
-            now,
-            ..access(P, Origin::Agent)
-        });
-        let seen = [
-            shelves.fetch(P, "k").unwrap().is_some(),
-            !shelves.search(P, "word", 0, 9).unwrap().items.is_empty(),
-            !shelves
-                .page(P, &Filter::default(), None, 9)
-                .unwrap()
-                .items
-                .is_empty(),
-            shelves.present(P, &["k".to_owned()]).unwrap()[0].shadows,
-            shelves.counts(P).unwrap().live == 1,
-            !shelves.tags(P, 9).unwrap().is_empty(),
-        ];
-        assert!(seen.iter().all(|one| *one == seen[0]), "{millis}: {seen:?}");
-        seen[0]
-    };
-    assert!(seen(-1));
-    assert!(!seen(0));
-    assert!(!seen(1));
-}
-
-#[test]
-fn the_view_and_the_bound_moment_agree() {
-    let store = Store::new();
-    let now = crate::clock::Clock::now(&crate::clock::SystemClock);
-    let put = |key: &str, millis: Option<i64>| {
-        let long_ago = Instant::from_millis(0).unwrap();
-        let draft = Draft {
-            expires_at: millis.map(|by| Instant::from_millis(now.millis() + by).unwrap()),
-            ..draft(key, "x")
-        };
-        store
-            .open(Access {
-                now: long_ago,
-                ..access(P, Origin::Agent)
-            })
-            .put(&draft)
-            .unwrap()
-    };
-    put("never", None);
-    put("past", Some(-1));
-    put("long past", Some(-1_000_000_000_000));
-    put("ahead", Some(3_600_000));
-    put("far ahead", Some(250_000_000_000_000));
-    let gone = put("gone", None);
-    let newer = Draft {
-        supersedes: vec![gone.id],
-        ..draft("newer", "x")
-    };
-    store.agent(P).put(&newer).unwrap();
-    store.save(P, "deleted", "x");
-    store.agent(P).retire("deleted", true).unwrap();
-    store
-        .open(access(P, Origin::Tool))
-        .put(&draft("apart", "x"))
-        .unwrap();
-    let by_view: Vec<String> = store
-        .by_hand(P)
-        .prepare("SELECT key FROM live_memory ORDER BY key")
-        .unwrap()
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    let later = crate::clock::Clock::now(&crate::clock::SystemClock);
-    let mut shelves = store.open(Access {
-        now: later,
-        ..access(P, Origin::Agent)
-    });
-    let page = shelves.page(P, &Filter::default(), None, 100).unwrap();
-    let by_page: Vec<String> = page.items.into_iter().map(|memory| memory.key).collect();
-    assert_eq!(by_view, by_page);
-    assert_eq!(by_page, ["ahead", "far ahead", "never", "newer"]);
-    assert_eq!(shelves.counts(P).unwrap().live, 4);
+    let found = live(shelves.fetch(P, "k").unwrap());
+    shelves.record_use(std::slice::from_ref(&found.id));
+    let later = at(1);
+    assert_eq!(shelves.stale(P, later, None, 1).unwrap().items.len(), 1);
+    assert_eq!(shelves.versions(P, "k", None, 1).unwrap().items.len(), 1);
+    assert_eq!(shelves.edges(P, &[found.id.clone()]).unwrap(), []);
+    assert_eq!(shelves.used(P, 0, 1, 1).unwrap(), Default::default());
+    shelves.stamp(&found.id, None).unwrap();
 }
 
 fn keys(store: &Store, filter: &Filter, limit: usize) -> Vec<String> {

@@ -1,0 +1,175 @@
+//! A soft deletion is taken back.
+//!
+//! Nothing that was superseded comes back, and nothing takes the place of what
+//! was saved since: the deletion is undone only where the record would have been
+//! live had it not been deleted.
+
+use rusqlite::{Connection, OptionalExtension as _};
+use serde::Serialize;
+
+use super::{Operator, erased};
+use crate::error::{Error, ErrorKind};
+use crate::level::Level;
+use crate::storage::sqlite::fault::Fault;
+use crate::storage::sqlite::layout::LevelFile;
+use crate::storage::sqlite::record::{Book, Record};
+
+/// A record that is live again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Undeleted {
+    /// Whose.
+    pub agent: String,
+    /// On which level.
+    pub level: Level,
+    /// The record.
+    pub id: String,
+    /// Its key.
+    pub key: String,
+    /// Which version of the key.
+    pub version: i64,
+    /// Whether versions on lower levels, which it hid while it was deleted, are
+    /// hidden now because it is live.
+    pub was_tombstone: bool,
+}
+
+/// What is known of an id in one file.
+enum Found {
+    Nothing,
+    Erased,
+    Record,
+}
+
+impl Operator<'_> {
+    /// Takes the soft deletion of a record back. The id must be whole.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) where no file has such a record;
+    /// [`Refused`](crate::ErrorKind::Refused) where it was not deleted, or
+    /// something newer stands under its key or took its place, or its time is
+    /// over, or its words are gone; [`Unavailable`](crate::ErrorKind::Unavailable).
+    pub fn undelete(&self, agent: Option<&str>, id: &str) -> Result<Undeleted, Error> {
+        let mut erased = false;
+        for file in self.files_of(agent)? {
+            match self.read(&file, |db, book| find(db, book, id))? {
+                Found::Nothing => {}
+                Found::Erased => erased = true,
+                Found::Record => return self.undelete_in(&file, id),
+            }
+        }
+        if erased {
+            return Err(refused(
+                "It was erased for good",
+                "What was purged does not come back",
+                "Save it again",
+            ));
+        }
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!("No record has the id \"{}\"", id.escape_debug()),
+            "An id is 32 hexadecimal digits, and is given whole",
+            "Look for it in the digest or the audit trail; what was pruned is gone",
+        ))
+    }
+
+    fn undelete_in(&self, file: &LevelFile, id: &str) -> Result<Undeleted, Error> {
+        let now = self.now.to_sql();
+        self.change(file, |db, book| {
+            let gone = || Fault::from(refused("It is gone by now", "", ""));
+            let mut record = book.by_id(db, id)?.ok_or_else(gone)?;
+            check(db, book, &record, &now)?;
+            if let Some(tombstone) = book.tombstone(db, &record.key)?
+                && tombstone.id != record.id
+            {
+                // Of the key itself, made while there was no version: now there is.
+                let mut tombstone = tombstone;
+                book.end(db, &mut tombstone, |tombstone| {
+                    tombstone.superseded_at = Some(now.clone());
+                })?;
+            }
+            let was_tombstone = record.hides_lower;
+            book.end(db, &mut record, |record| {
+                record.deleted_at = None;
+                record.hides_lower = false;
+            })?;
+            book.index(db, &record)?;
+            let detail = format!("version={}", record.version);
+            self.log(db, book, "undelete", Some(&record.key), &detail)?;
+            Ok(Undeleted {
+                agent: file.agent.clone(),
+                level: file.level,
+                id: record.id,
+                key: record.key,
+                version: record.version,
+                was_tombstone,
+            })
+        })
+    }
+}
+
+fn find(db: &Connection, book: &Book<'_>, id: &str) -> Result<Found, Fault> {
+    if erased::is_erased(db, book, id)? {
+        return Ok(Found::Erased);
+    }
+    Ok(match book.by_id(db, id)? {
+        Some(_) => Found::Record,
+        None => Found::Nothing,
+    })
+}
+
+/// Whether the record would be live had it not been deleted.
+fn check(db: &Connection, book: &Book<'_>, record: &Record, now: &str) -> Result<(), Fault> {
+    let no = |what: &str, allowed: &str, remedy: &str| Err(refused(what, allowed, remedy).into());
+    if record.superseded_at.is_some() || book.has_edge_from(db, &record.id)? {
+        return no(
+            "Something newer took its place",
+            "A superseded memory never comes back",
+            "Save its words again where they are true",
+        );
+    }
+    if record.deleted_at.is_none() {
+        return no("It is not deleted", "Only a deletion is taken back", "");
+    }
+    if record.content.is_empty() {
+        return no(
+            "It holds no words: it only hides what lower levels have under its key",
+            "A memory that was never there, or whose words were pruned, does not come back",
+            "Save it again",
+        );
+    }
+    if record.has_expired(now) {
+        return no(
+            "Its time is over",
+            "What has expired is not served",
+            "Save it again with a later expiry, or none",
+        );
+    }
+    let live = book.indexed(db, &record.key)?;
+    if live.is_some() {
+        return no(
+            "Another version stands under its key",
+            "A deletion is taken back only while nothing newer was saved",
+            "Delete that version first, or save the old words again",
+        );
+    }
+    let newer: Option<i64> = db
+        .prepare(
+            "SELECT version FROM record
+             WHERE key = ?1 AND version > ?2 AND standing = 'trusted' AND content <> ''
+             ORDER BY version DESC LIMIT 1",
+        )?
+        .query_row((&record.key, record.version), |row| row.get(0))
+        .optional()?;
+    if let Some(newer) = newer {
+        return no(
+            &format!("Version {newer} was saved under its key since"),
+            "Only the newest version comes back",
+            "Restore that one, or save the old words again",
+        );
+    }
+    Ok(())
+}
+
+fn refused(what: &str, allowed: &str, remedy: &str) -> Error {
+    Error::refused(what, allowed, remedy)
+}

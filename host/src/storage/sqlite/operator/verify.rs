@@ -1,0 +1,522 @@
+//! Whether everything is still as it was written.
+//!
+//! # What is checked
+//!
+//! | check | of |
+//! | --- | --- |
+//! | `file` | that each file is the one that its place says, and can be read |
+//! | `integrity` | every page, as SQLite's `integrity_check` |
+//! | `foreign-keys` | as SQLite's `foreign_key_check` |
+//! | `index` | that the full-text index holds exactly the words of its records |
+//! | `tags` | that the list of tags holds exactly those of its records |
+//! | `record`, `edge`, `stamp`, `erased`, `meta`, `session` | the seal of every row |
+//! | `audit` | that each line follows from the one before, down to the head |
+//!
+//! Nothing is written, not even to an index, so a copy of a store can be checked
+//! as well and no writer waits. A store in use is checked as it was when the
+//! check of each file began.
+//!
+//! # What is not found
+//!
+//! A whole file that was put back as it once was, and rows that were taken away
+//! together with the lines that tell of them: see [`seal`](crate::seal).
+
+use std::fmt::Display;
+
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+
+use super::erased;
+use super::{Operator, Progress, count, purge};
+use crate::error::Error;
+use crate::level::Level;
+use crate::storage::sqlite::connection::Mode;
+use crate::storage::sqlite::edge::EdgeRow;
+use crate::storage::sqlite::event;
+use crate::storage::sqlite::fault::{Fault, Place};
+use crate::storage::sqlite::layout::{LevelFile, identity};
+use crate::storage::sqlite::record::{Book, Record, columns};
+use crate::storage::sqlite::schema::Kind;
+use crate::storage::sqlite::stamp::Stamp;
+
+/// Of one check in one file so many findings are told, and then how many more
+/// there are.
+const TOLD: u64 = 20;
+
+/// Rows between two words of progress.
+const STRIDE: u64 = 1024;
+
+/// Something that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// In which file, by its path within the store.
+    pub file: String,
+    /// Whose; none for `sessions.db`.
+    pub agent: Option<String>,
+    /// Of which level.
+    pub level: Option<Level>,
+    /// What found it: see the module's page.
+    pub check: String,
+    /// Which row, and what is wrong with it. Never a key or content.
+    pub what: String,
+}
+
+/// What was checked, and what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Verification {
+    /// Files that were opened.
+    pub files: u64,
+    /// Records whose seals were checked.
+    pub records: u64,
+    /// Edges.
+    pub edges: u64,
+    /// Stamps.
+    pub stamps: u64,
+    /// Erasures.
+    pub erased: u64,
+    /// Sessions.
+    pub sessions: u64,
+    /// Lines of the audit trails.
+    pub events: u64,
+    /// What is wrong. None: all is as it was written.
+    pub findings: Vec<Finding>,
+    /// What is not wrong but should be looked at: an erasure that was not
+    /// completed, a thing in the store that is not the store's.
+    pub notes: Vec<Finding>,
+}
+
+impl Verification {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+/// What is found in one file.
+struct Findings<'a> {
+    all: &'a mut Verification,
+    file: String,
+    agent: Option<String>,
+    level: Option<Level>,
+    /// The check whose findings are counted, and how many there were.
+    counted: (&'static str, u64),
+}
+
+impl Findings<'_> {
+    fn finding(&self, check: &str, what: impl Display) -> Finding {
+        Finding {
+            file: self.file.clone(),
+            agent: self.agent.clone(),
+            level: self.level,
+            check: check.to_owned(),
+            what: what.to_string(),
+        }
+    }
+
+    fn found(&mut self, check: &'static str, what: impl Display) {
+        if self.counted.0 != check {
+            self.close();
+            self.counted = (check, 0);
+        }
+        self.counted.1 = self.counted.1.saturating_add(1);
+        if self.counted.1 <= TOLD {
+            let finding = self.finding(check, what);
+            self.all.findings.push(finding);
+        }
+    }
+
+    /// Says how many findings of the check so far were not told one by one.
+    fn close(&mut self) {
+        let (check, number) = std::mem::take(&mut self.counted);
+        if number > TOLD {
+            let more = format!("and {} more", number.saturating_sub(TOLD));
+            let finding = self.finding(check, more);
+            self.all.findings.push(finding);
+        }
+    }
+
+    fn note(&mut self, check: &str, what: impl Display) {
+        let finding = self.finding(check, what);
+        self.all.notes.push(finding);
+    }
+}
+
+impl Operator<'_> {
+    /// Checks the files of one agent, or the whole store with its sessions.
+    ///
+    /// What is wrong is a finding, never an error: a file that can't be opened is
+    /// one, and the others are checked all the same.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) for an agent that has no files;
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) where the folder itself
+    /// can't be read.
+    pub fn verify(
+        &self,
+        agent: Option<&str>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Verification, Error> {
+        let mut all = Verification::default();
+        let root = self.inner.layout.root();
+        let within = |path: &std::path::Path| {
+            let name = path.strip_prefix(root).unwrap_or(path);
+            name.display().to_string()
+        };
+        for file in self.files_of(agent)? {
+            let mut findings = Findings {
+                all: &mut all,
+                file: within(&file.path),
+                agent: Some(file.agent.clone()),
+                level: Some(file.level),
+                counted: ("", 0),
+            };
+            self.check_file(&file, &mut findings, progress);
+            findings.close();
+        }
+        if agent.is_none() {
+            let mut findings = Findings {
+                all: &mut all,
+                file: within(&self.inner.layout.sessions()),
+                agent: None,
+                level: None,
+                counted: ("", 0),
+            };
+            self.check_sessions(&mut findings, progress);
+            findings.close();
+            for strange in self.folders()?.1 {
+                let mut findings = Findings {
+                    all: &mut all,
+                    file: within(&strange),
+                    agent: None,
+                    level: None,
+                    counted: ("", 0),
+                };
+                findings.note("file", "it is no agent's folder, and is not looked at");
+            }
+        }
+        Ok(all)
+    }
+
+    /// A connection that reads a file and may ask SQLite to check it.
+    fn look(&self, path: &std::path::Path, kind: &Kind<'_>) -> Result<Connection, Fault> {
+        identity(path)?.ok_or_else(|| Fault::Io(std::io::ErrorKind::NotFound.into()))?;
+        let db = self.inner.pool.connect(path, Mode::Read)?;
+        if kind.check(&db, &self.inner.sealer)? {
+            return Ok(db);
+        }
+        drop(db);
+        self.inner.pool.maintain(path, kind)?;
+        let db = self.inner.pool.connect(path, Mode::Read)?;
+        kind.check(&db, &self.inner.sealer)?;
+        Ok(db)
+    }
+
+    fn check_file(
+        &self,
+        file: &LevelFile,
+        findings: &mut Findings<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) {
+        let mut checked = || -> Result<(), Fault> {
+            let db = self.look(&file.path, &Kind::level(file))?;
+            findings.all.files = findings.all.files.saturating_add(1);
+            let tx = db.unchecked_transaction()?;
+            let book = self.inner.book(file);
+            check_pages(&tx, findings)?;
+            check_index(&tx, findings)?;
+            check_records(&tx, &book, findings, progress)?;
+            check_edges(&tx, &book, findings)?;
+            check_stamps(&tx, &book, findings)?;
+            check_erased(&tx, &book, findings)?;
+            check_foreign(&tx, &book, findings)?;
+            check_meta(&tx, &Kind::level(file), &self.inner.sealer, findings)?;
+            if purge::is_pending(self, &tx, file)? {
+                findings.note(
+                    "erased",
+                    "an erasure was not completed: run the purge again, or prune",
+                );
+            }
+            let walked = event::walk(&tx, &book, |_, _| Ok(()))?;
+            findings.all.events = findings.all.events.saturating_add(walked.lines);
+            if let Some(broken) = walked.broken {
+                findings.found(
+                    "audit",
+                    format!("from line {} on: {}", broken.number, broken.what),
+                );
+            }
+            Ok(())
+        };
+        if let Err(fault) = checked() {
+            findings.found("file", Place::path(&file.path).say(fault));
+        }
+    }
+
+    fn check_sessions(&self, findings: &mut Findings<'_>, progress: &mut dyn FnMut(Progress)) {
+        let path = self.inner.layout.sessions();
+        let mut checked = || -> Result<(), Fault> {
+            let kind = Kind::sessions();
+            let db = self.look(&path, &kind)?;
+            findings.all.files = findings.all.files.saturating_add(1);
+            check_pages(&db, findings)?;
+            check_meta(&db, &kind, &self.inner.sealer, findings)?;
+            let mut statement = db.prepare("SELECT name FROM session ORDER BY name")?;
+            let mut rows = statement.query([])?;
+            let mut done: u64 = 0;
+            while let Some(row) = rows.next()? {
+                if done.is_multiple_of(STRIDE) {
+                    progress(Progress {
+                        step: "verify",
+                        agent: None,
+                        level: None,
+                        done,
+                        total: 0,
+                    });
+                }
+                done = done.saturating_add(1);
+                let name: String = row.get(0)?;
+                if let Err(error) = self.inner.load(&name) {
+                    findings.found(
+                        "session",
+                        format!("\"{}\": {}", name.escape_debug(), error.what()),
+                    );
+                }
+            }
+            findings.all.sessions = findings.all.sessions.saturating_add(done);
+            Ok(())
+        };
+        if let Err(fault) = checked() {
+            findings.found("file", Place::path(&path).say(fault));
+        }
+    }
+}
+
+/// Every page, and every reference from row to row.
+fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
+    let mut statement = db.prepare("PRAGMA integrity_check(100)")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let what: String = row.get(0)?;
+        // The index has a check of its own, which says so too.
+        if what != "ok" && !what.contains("fts5") {
+            findings.found("integrity", what);
+        }
+    }
+    let mut statement = db.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (table, row): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
+        let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
+        findings.found("foreign-keys", format!("{row} of {table} points nowhere"));
+    }
+    Ok(())
+}
+
+/// The full-text indexes against the rows that they are about. A *quick* check of
+/// an FTS5 table is the one that compares it with content kept outside, and, other
+/// than its own command for that, it needs no lock to write.
+fn check_index(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
+    for name in purge::indexes(db)? {
+        let name = name.replace('"', "\"\"");
+        let mut statement = db.prepare(&format!("PRAGMA quick_check(\"{name}\")"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let what: String = row.get(0)?;
+            if what != "ok" {
+                findings.found("index", what);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_records(
+    db: &Connection,
+    book: &Book<'_>,
+    findings: &mut Findings<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Fault> {
+    let total = db.query_row("SELECT count(*) FROM record", [], |row| row.get(0))?;
+    let mut statement = db.prepare(concat!("SELECT ", columns!(), " FROM record ORDER BY seq"))?;
+    let mut rows = statement.query([])?;
+    let (mut done, mut tags) = (0_u64, 0_u64);
+    while let Some(row) = rows.next()? {
+        if done.is_multiple_of(STRIDE) {
+            progress(Progress::of("verify", book.file, done, count(total)));
+        }
+        done = done.saturating_add(1);
+        let record = match Record::read(row) {
+            Ok(record) => record,
+            Err(error) => {
+                findings.found(
+                    "record",
+                    format!("{} can't be read: {error}", row_name(row)),
+                );
+                continue;
+            }
+        };
+        if !record.encode(book).fits(&record.seal) {
+            findings.found("record", format!("{} fails its seal", record.id));
+        }
+        if record.is_indexed() {
+            check_tags(db, &record, &mut tags, findings)?;
+        }
+    }
+    findings.all.records = findings.all.records.saturating_add(done);
+    let listed = db.query_row("SELECT count(*) FROM record_tag", [], |row| row.get(0))?;
+    if count(listed) != tags {
+        findings.found(
+            "tags",
+            format!("{listed} are listed, where the records have {tags}"),
+        );
+    }
+    Ok(())
+}
+
+fn check_tags(
+    db: &Connection,
+    record: &Record,
+    tags: &mut u64,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    let Ok(own) = record.tag_list() else {
+        findings.found("tags", format!("those of {} can't be read", record.id));
+        return Ok(());
+    };
+    let mut statement =
+        db.prepare_cached("SELECT tag, key FROM record_tag WHERE seq = ?1 ORDER BY tag")?;
+    let listed = statement.query_map([record.seq], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    let listed = listed.collect::<Result<Vec<_>, _>>()?;
+    let same = listed.len() == own.len()
+        && listed
+            .iter()
+            .zip(&own)
+            .all(|((tag, key), own)| tag == own && *key == record.key);
+    if !same {
+        findings.found(
+            "tags",
+            format!("those of {} are listed otherwise", record.id),
+        );
+    }
+    *tags = tags.saturating_add(own.len() as u64);
+    Ok(())
+}
+
+/// What imports brought of other stores' trails.
+fn check_foreign(
+    db: &Connection,
+    book: &Book<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    super::export::foreign_events(db, book, |line, fits| {
+        if !fits {
+            findings.found(
+                "audit",
+                format!(
+                    "line {} of the store {} fails its seal",
+                    line.number, line.store
+                ),
+            );
+        }
+        Ok(())
+    })
+}
+
+/// A row that can't be read, as far as it can be named.
+fn row_name(row: &Row<'_>) -> String {
+    row.get::<_, i64>(0)
+        .map_or_else(|_| "a row".to_owned(), |seq| format!("row {seq}"))
+}
+
+fn check_edges(db: &Connection, book: &Book<'_>, findings: &mut Findings<'_>) -> Result<(), Fault> {
+    let mut statement =
+        db.prepare("SELECT old_id, new_id, old_level, at, session, seal FROM edge")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        findings.all.edges = findings.all.edges.saturating_add(1);
+        let edge = EdgeRow::read(row)?;
+        if !edge.encode(book).fits(&row.get::<_, Vec<u8>>(5)?) {
+            findings.found(
+                "edge",
+                format!("from {} to {} fails its seal", edge.old_id, edge.new_id),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_stamps(
+    db: &Connection,
+    book: &Book<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    let mut statement =
+        db.prepare("SELECT record_id, record_level, at, session, origin, source, seal FROM stamp")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        findings.all.stamps = findings.all.stamps.saturating_add(1);
+        let stamp = Stamp::read(row)?;
+        if !stamp.encode(book).fits(&row.get::<_, Vec<u8>>(6)?) {
+            findings.found(
+                "stamp",
+                format!("of {} at {} fails its seal", stamp.record_id, stamp.at),
+            );
+        }
+    }
+    // Of stamps of one moment, one is the latest.
+    let mut statement = db.prepare(
+        "SELECT record_id FROM stamp GROUP BY record_id
+         HAVING sum(latest) <> 1 OR max(at) <> max(at) FILTER (WHERE latest = 1)",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        findings.found("stamp", format!("another one of {id} is the latest"));
+    }
+    Ok(())
+}
+
+fn check_erased(
+    db: &Connection,
+    book: &Book<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    let mut statement = db.prepare("SELECT record_id, at, digest, seal FROM erased")?;
+    let mut rows = statement.query([])?;
+    let mut exists = db.prepare("SELECT 1 FROM record WHERE id = ?1")?;
+    while let Some(row) = rows.next()? {
+        findings.all.erased = findings.all.erased.saturating_add(1);
+        let erased = erased::read(row)?;
+        if !erased.fits(book) {
+            findings.found("erased", format!("{} fails its seal", erased.name));
+        }
+        if exists.exists([&erased.name])? {
+            findings.found("erased", format!("{} has come back", erased.name));
+        }
+    }
+    Ok(())
+}
+
+fn check_meta(
+    db: &Connection,
+    kind: &Kind<'_>,
+    sealer: &crate::seal::Sealer,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    let mut statement = db.prepare("SELECT name, value, seal FROM meta")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
+        if !kind
+            .meta_seal(sealer, &name, &value)
+            .fits(&row.get::<_, Vec<u8>>(2)?)
+        {
+            findings.found("meta", format!("{name} fails its seal"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Stats, digest and unused.
+
+use super::*;
+use crate::storage::sqlite::operator::{Change, LevelStats};
+
+fn counts(stats: &LevelStats) -> [u64; 7] {
+    [
+        stats.all,
+        stats.live,
+        stats.expired,
+        stats.superseded,
+        stats.deleted,
+        stats.pending,
+        stats.quarantined,
+    ]
+}
+
+#[test]
+fn every_record_is_counted_once() {
+    let store = Store::new();
+    store.save(P, "a", "four");
+    store.save(P, "a", "changed");
+    store.save(P, "b", "x");
+    store.delete(P, "b");
+    store.agent(P).put(&expiring("c", 1)).unwrap();
+    store.user(P).put(&draft("d", "mine")).unwrap();
+    store.save(P, "d", "theirs");
+    store
+        .open(access(P, Origin::Tool))
+        .put(&draft("e", "web"))
+        .unwrap();
+    store.save(C, "a", "y");
+    store.agent(C).retire("a", true).unwrap();
+
+    let stats = store.operator(1).stats(None).unwrap();
+    let levels: Vec<Level> = stats.iter().map(|level| level.level).collect();
+    assert_eq!(levels, [P, C]);
+    assert_eq!(counts(&stats[0]), [7, 2, 1, 1, 1, 1, 1]);
+    assert_eq!(stats[0].gap, 5);
+    assert_eq!(stats[0].live_content_bytes, 7 + 4);
+    assert_eq!(stats[0].content_bytes, 4 + 7 + 1 + 5 + 4 + 6 + 3);
+    assert!(stats[0].file_bytes > 4096);
+    assert_eq!(stats[0].events, 8);
+    assert_eq!(counts(&stats[1]), [1, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(stats[1].tombstones, 1);
+    assert_eq!(stats[1].oldest_unconfirmed, None);
+    // To the millisecond, and before anything is pruned.
+    let before = Instant::from_millis(at(DAY).millis() - 1).unwrap();
+    let stats = store.storage.operator(before).stats(None).unwrap();
+    assert_eq!(counts(&stats[0]), [7, 3, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn the_oldest_unconfirmed_moves_on_when_it_is_confirmed() {
+    let store = Store::new();
+    let first = store.save(P, "first", "x");
+    store.later(P, 5).put(&draft("second", "x")).unwrap();
+    let oldest = || {
+        let stats = store.operator(1).stats(Some("main")).unwrap();
+        let oldest = stats[0].oldest_unconfirmed.clone().unwrap();
+        (oldest.key, oldest.since)
+    };
+    assert_eq!(oldest(), ("first".to_owned(), at(0)));
+    store.later(P, 9).stamp(&first.id, None).unwrap();
+    assert_eq!(oldest(), ("second".to_owned(), at(5)));
+}
+
+#[test]
+fn an_agent_without_memories_is_not_found() {
+    let store = Store::new();
+    store.save(P, "a", "x");
+    let error = store.operator(0).stats(Some("other")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("\"main\""), "{error}");
+    assert_eq!(store.operator(0).agents().unwrap(), ["main"]);
+    assert_eq!(store.operator(0).levels("main").unwrap(), [P]);
+    assert_eq!(Store::new().operator(0).stats(None).unwrap(), []);
+}
+
+#[test]
+fn agents_are_told_by_their_names_whatever_their_folders_are_called() {
+    let store = Store::new();
+    for agent in ["Ann Lee", "ä/b", "main", "%41"] {
+        let mut shelves = store.open(Access {
+            agent: agent.to_owned(),
+            ..access(P, Origin::User)
+        });
+        shelves.put(&draft("k", "x")).unwrap();
+    }
+    assert_eq!(
+        store.operator(0).agents().unwrap(),
+        ["%41", "Ann Lee", "main", "ä/b"]
+    );
+    assert_eq!(store.operator(0).stats(None).unwrap().len(), 4);
+}
+
+#[test]
+fn looking_leaves_no_line_in_the_trail() {
+    let store = Store::new();
+    store.save(P, "a", "x");
+    let operator = store.operator(400);
+    operator.stats(None).unwrap();
+    operator.digest(None, at(0)).unwrap();
+    operator.unused(None, days(1)).unwrap();
+    operator.verify(None, &mut quietly).unwrap();
+    assert_eq!(store.told(P), []);
+}
+
+#[test]
+fn the_digest_tells_what_happened_since_and_no_words() {
+    let store = Store::new();
+    store.save(P, "before", "secret");
+    let sourced = Draft {
+        source: Some("the manual".to_owned()),
+        ..draft("new", "secret")
+    };
+    store.later(P, 10).put(&sourced).unwrap();
+    store
+        .later(P, 20)
+        .put(&draft("before", "secret two"))
+        .unwrap();
+    store.later(C, 30).put(&draft("high", "secret")).unwrap();
+    store.later(P, 40).retire("new", false).unwrap();
+    let mut tool = store.open(Access {
+        now: at(50),
+        ..access(P, Origin::Tool)
+    });
+    tool.put(&draft("page", "secret")).unwrap();
+
+    let digest = store.operator(1).digest(None, at(10)).unwrap();
+    let told: Vec<(Change, &str, Level, Instant)> = digest
+        .iter()
+        .map(|entry| (entry.change, entry.key.as_str(), entry.level, entry.at))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Change::Saved, "new", P, at(10)),
+            (Change::Changed, "before", P, at(20)),
+            (Change::Saved, "high", C, at(30)),
+            (Change::Deleted, "new", P, at(40)),
+            (Change::Saved, "page", P, at(50)),
+        ]
+    );
+    assert_eq!(digest[0].source.as_deref(), Some("the manual"));
+    assert_eq!(digest[4].standing, "quarantined");
+    assert_eq!(digest[4].origin, "TOOL");
+    let json = serde_json::to_string(&digest).unwrap();
+    assert!(!json.contains("secret"), "{json}");
+    assert!(
+        json.contains(r#""change":"saved","agent":"main","level":"PUBLIC""#),
+        "{json}"
+    );
+    // Nothing of tomorrow, were a clock ahead.
+    assert_eq!(
+        store.storage.operator(at(5)).digest(None, at(1)).unwrap(),
+        []
+    );
+}
+
+#[test]
+fn unused_is_what_was_saved_long_ago_and_used_from_no_level_since() {
+    let store = Store::new();
+    let used = store.save(P, "used from above", "x").id;
+    store.save(P, "never used", "x");
+    let once = store.save(P, "used long ago", "x").id;
+    let confirmed = store.save(P, "confirmed", "x").id;
+    store.agent(P).put(&expiring("expired", 2)).unwrap();
+    store.save(P, "deleted", "x");
+    store.delete(P, "deleted");
+    store.later(P, 90 * DAY).put(&draft("young", "x")).unwrap();
+    store.later(P, DAY).record_use(std::slice::from_ref(&once));
+    let mut above = store.later(C, 95 * DAY);
+    above.put(&draft("own", "x")).unwrap();
+    above.fetch(P, "used from above").unwrap();
+    above.record_use(&[used]);
+    above.stamp(&confirmed, None).unwrap();
+    drop(above);
+
+    let unused = store.operator(100).unused(None, days(30)).unwrap();
+    let told: Vec<(&str, Option<Instant>, u64)> = unused
+        .iter()
+        .map(|unused| (unused.key.as_str(), unused.last_used_at, unused.uses))
+        .collect();
+    assert_eq!(
+        told,
+        [("never used", None, 0), ("used long ago", Some(at(DAY)), 1),]
+    );
+    let keys = |span: u32| -> Vec<String> {
+        let unused = store
+            .operator(100)
+            .unused(Some("main"), days(span))
+            .unwrap();
+        unused.into_iter().map(|unused| unused.key).collect()
+    };
+    assert_eq!(keys(1000), [] as [&str; 0]);
+    assert_eq!(keys(1).len(), 6);
+}

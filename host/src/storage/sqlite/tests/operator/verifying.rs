@@ -1,0 +1,268 @@
+//! Verify.
+
+use super::*;
+use crate::storage::{ControlPlane as _, NewSession};
+
+/// A store with something of everything.
+fn rich() -> Store {
+    let store = Store::new();
+    store
+        .storage
+        .create(
+            &NewSession {
+                name: "s".to_owned(),
+                agent: "main".to_owned(),
+                clearance: R,
+                origin: Origin::User,
+            },
+            at(0),
+        )
+        .unwrap();
+    for level in [P, C] {
+        let old = store.save(level, "old", "words of old").id;
+        store
+            .agent(level)
+            .put(&Draft {
+                supersedes: vec![old],
+                ..tagged("new", &["a", "b"])
+            })
+            .unwrap();
+        store.save(level, "gone", "x");
+        store.delete(level, "gone");
+        store.agent(level).put(&expiring("brief", 1)).unwrap();
+    }
+    let id = live(store.agent(P).fetch(P, "new").unwrap()).id;
+    let mut above = store.agent(C);
+    above.fetch(P, "new").unwrap();
+    above.stamp(&id, Some("checked")).unwrap();
+    drop(above);
+    store
+        .operator(0)
+        .purge(
+            None,
+            &operator::Purge::key("gone"),
+            Duration::ZERO,
+            &mut quietly,
+        )
+        .unwrap();
+    store
+}
+
+#[test]
+fn a_store_that_nobody_touched_is_sound_and_everything_is_counted() {
+    let store = rich();
+    let mut heard = 0;
+    let verified = store.operator(0).verify(None, &mut |_| heard += 1).unwrap();
+    assert_eq!(verified.findings, []);
+    assert!(verified.is_sound());
+    assert_eq!(verified.files, 3);
+    assert_eq!((verified.records, verified.edges), (6, 2));
+    assert_eq!((verified.stamps, verified.erased), (1, 4));
+    assert_eq!((verified.sessions, verified.events), (1, 13));
+    assert!(heard > 0);
+    let json = serde_json::to_string(&verified).unwrap();
+    assert!(json.contains(r#""findings":[]"#), "{json}");
+}
+
+#[test]
+fn whatever_is_done_by_hand_is_found_and_said_where() {
+    for (check, change) in [
+        (
+            "record",
+            "UPDATE record SET content = 'other' WHERE key = 'old'",
+        ),
+        (
+            "record",
+            "UPDATE record SET superseded_at = NULL WHERE key = 'old'",
+        ),
+        ("record", "UPDATE record SET seal = zeroblob(32)"),
+        (
+            "index",
+            "UPDATE record SET content = 'other' WHERE key = 'new'",
+        ),
+        ("index", "DELETE FROM memory_fts_data WHERE id > 10"),
+        ("index", "DELETE FROM record WHERE key = 'new'"),
+        (
+            "index",
+            "INSERT INTO memory_fts (memory_fts, rowid, key, content, tags)
+             SELECT 'delete', seq, key, content, tags FROM record WHERE key = 'new'",
+        ),
+        ("tags", "DELETE FROM record_tag WHERE tag = 'a'"),
+        ("tags", "UPDATE record_tag SET tag = 'c' WHERE tag = 'a'"),
+        ("tags", "UPDATE record_tag SET key = 'c' WHERE tag = 'a'"),
+        (
+            "tags",
+            "INSERT INTO record_tag SELECT 'x', key, seq FROM record WHERE key = 'old'",
+        ),
+        (
+            "foreign-keys",
+            "INSERT INTO record_tag VALUES ('x', 'k', 999)",
+        ),
+        ("edge", "UPDATE edge SET at = '2020-01-01 00:00:00.000'"),
+        ("stamp", "UPDATE stamp SET source = 'other'"),
+        ("stamp", "UPDATE stamp SET latest = 0"),
+        ("erased", "UPDATE erased SET digest = NULL"),
+        (
+            "erased",
+            "UPDATE erased SET record_id = (SELECT id FROM record WHERE key = 'old')
+             WHERE record_id = (SELECT min(record_id) FROM erased)",
+        ),
+        (
+            "meta",
+            "UPDATE meta SET seal = zeroblob(32) WHERE name = 'audit_head'",
+        ),
+        ("meta", "INSERT INTO meta VALUES ('x', 'y', zeroblob(32))"),
+        (
+            "audit",
+            "DROP TRIGGER event_never_goes; DELETE FROM event WHERE number = 3",
+        ),
+        (
+            "audit",
+            "UPDATE meta SET value = '4' WHERE name = 'audit_head'",
+        ),
+        (
+            "file",
+            "UPDATE meta SET value = 'other' WHERE name = 'agent'",
+        ),
+        ("file", "PRAGMA user_version = 99"),
+    ] {
+        let store = rich();
+        let db = store.by_hand(C);
+        db.execute_batch(&format!("PRAGMA foreign_keys = OFF; {change}"))
+            .unwrap();
+        let verified = store.verified();
+        let found: Vec<&str> = verified
+            .findings
+            .iter()
+            .map(|finding| finding.check.as_str())
+            .collect();
+        assert!(found.contains(&check), "{change}: {verified:?}");
+        for finding in &verified.findings {
+            assert_eq!(finding.file, "agents/main/confidential.db", "{change}");
+            assert_eq!(
+                (finding.agent.as_deref(), finding.level),
+                (Some("main"), Some(C))
+            );
+            assert!(!finding.what.contains("words of"), "{finding:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_that_was_altered_is_found() {
+    let store = rich();
+    Connection::open(store.root().join("sessions.db"))
+        .unwrap()
+        .execute("UPDATE session SET taint = 'RESTRICTED'", [])
+        .unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 1);
+    assert_eq!(verified.findings[0].check, "session");
+    assert_eq!(verified.findings[0].file, "sessions.db");
+}
+
+#[test]
+fn a_damaged_page_is_found_and_the_other_files_are_checked_all_the_same() {
+    let store = rich();
+    store
+        .by_hand(P)
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    // Another process would have no page of it in memory.
+    let root = store.root();
+    let path = store.path(P);
+    let size = std::fs::metadata(&path).unwrap().len();
+    let Store { folder, storage } = store;
+    drop(storage);
+    use std::os::unix::fs::FileExt as _;
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for page in 2..size / 4096 {
+        file.write_all_at(&[0xff; 64], page * 4096 + 8).unwrap();
+    }
+    let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+    let store = Store { folder, storage };
+    let verified = store.verified();
+    assert!(!verified.is_sound());
+    assert!(
+        verified
+            .findings
+            .iter()
+            .all(|finding| finding.level == Some(P))
+    );
+    assert!(verified.files >= 2);
+}
+
+#[test]
+fn a_file_under_another_name_is_found() {
+    let store = rich();
+    std::fs::copy(store.path(P), store.path(I)).unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 1, "{verified:?}");
+    assert_eq!(verified.findings[0].level, Some(I));
+    assert!(verified.findings[0].what.contains("another level"));
+}
+
+#[test]
+fn many_findings_of_one_kind_are_told_as_how_many_more_there_are() {
+    let store = Store::new();
+    for i in 0..50 {
+        store.save(P, &format!("k{i}"), "x");
+    }
+    store
+        .by_hand(P)
+        .execute("UPDATE record SET session = 'x'", [])
+        .unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 21);
+    assert_eq!(verified.findings[20].what, "and 30 more");
+}
+
+#[test]
+fn what_is_no_agents_folder_is_noted() {
+    let store = rich();
+    std::fs::create_dir(store.root().join("agents/Main")).unwrap();
+    std::fs::write(store.root().join("agents/notes.txt"), "x").unwrap();
+    let verified = store.verified();
+    assert!(verified.is_sound());
+    let noted: Vec<&str> = verified
+        .notes
+        .iter()
+        .map(|note| note.file.as_str())
+        .collect();
+    assert_eq!(noted, ["agents/Main", "agents/notes.txt"]);
+}
+
+#[test]
+fn it_waits_for_no_writer_and_writes_nothing() {
+    let store = rich();
+    let db = store.by_hand(P);
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    store.assert_sound();
+    db.execute_batch("ROLLBACK").unwrap();
+}
+
+#[test]
+fn reading_and_confirming_do_not_touch_the_index() {
+    // F016.
+    let store = rich();
+    let index = || -> (i64, Option<String>) {
+        store
+            .by_hand(P)
+            .query_row(
+                "SELECT count(*), group_concat(hex(block)) FROM memory_fts_data",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap()
+    };
+    let before = index();
+    let id = live(store.agent(P).fetch(P, "new").unwrap()).id;
+    for second in 0..1000 {
+        let mut shelves = store.later(P, second);
+        shelves.fetch(P, "new").unwrap();
+        shelves.record_use(std::slice::from_ref(&id));
+    }
+    store.later(P, 2000).stamp(&id, None).unwrap();
+    assert_eq!(index(), before);
+    store.assert_sound();
+}
