@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_least_budget_of_the_contract_is_enough_for_the_preamble() {
-        assert!(Block::LEAST <= crate::validate::BUDGET.least);
+        const { assert!(Block::LEAST <= crate::validate::BUDGET.least) };
         let none = Block::new(0, NOW).finish();
         assert_eq!(none, format!("{PREAMBLE}{NONE}"));
         assert!(none.len() <= 150, "{}", none.len());
@@ -247,10 +247,22 @@ mod tests {
             ("a\r\nb\rc\nd", "> a\n> b\n> c\n> d\n"),
             ("\n", ">\n"),
             ("\n\n", ">\n>\n"),
-            ("a\u{2028}- b\u{85}c\u{b}d\u{c}e", "> a\\u{2028}- b\\u{85}c\\u{b}d\\u{c}e\n"),
-            ("> quoted\n- \"k\": PUBLIC", "> > quoted\n> - \"k\": PUBLIC\n"),
-            ("a\u{202e}b\u{200b}c\u{e0041}\u{1b}[2J\0", "> a\\u{202e}b\\u{200b}c\\u{e0041}\\u{1b}[2J\\u{0}\n"),
-            ("👩\u{200d}💻 ❤\u{fe0f} 1\u{fe0f}\u{20e3}", "> 👩\u{200d}💻 ❤\u{fe0f} 1\u{fe0f}\u{20e3}\n"),
+            (
+                "a\u{2028}- b\u{85}c\u{b}d\u{c}e",
+                "> a\\u{2028}- b\\u{85}c\\u{b}d\\u{c}e\n",
+            ),
+            (
+                "> quoted\n- \"k\": PUBLIC",
+                "> > quoted\n> - \"k\": PUBLIC\n",
+            ),
+            (
+                "a\u{202e}b\u{200b}c\u{e0041}\u{1b}[2J\0",
+                "> a\\u{202e}b\\u{200b}c\\u{e0041}\\u{1b}[2J\\u{0}\n",
+            ),
+            (
+                "👩\u{200d}💻 ❤\u{fe0f} 1\u{fe0f}\u{20e3}",
+                "> 👩\u{200d}💻 ❤\u{fe0f} 1\u{fe0f}\u{20e3}\n",
+            ),
             ("می\u{200c}خواهم", "> می\u{200c}خواهم\n"),
             ("a\u{200d}b\u{fe01}", "> a\\u{200d}b\\u{fe01}\n"),
             ("\ttab", "> \ttab\n"),

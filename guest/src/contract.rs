@@ -7,8 +7,8 @@ pub use crate::glue::exports::remora::memory::tools::{
     ReviewArguments, ReviewQueue, SaveArguments, Saved, ShelfStatus, StatusReport, Timeline,
 };
 pub use crate::glue::remora::memory::storage::{
-    Counts, Draft, Edge, Entry, Filter, Match, Matches, Memories, Presence, Receipt,
-    StalePosition, TagCount,
+    Counts, Draft, Edge, Entry, Filter, Match, Matches, Memories, Presence, Receipt, StalePosition,
+    TagCount,
 };
 pub use crate::glue::remora::memory::types::{
     Conflict, Hit, Instant, Level, Memory, MemoryError, Origin, Outcome, Problem, Standing,

@@ -35,6 +35,7 @@ pub(crate) type Books = Rc<RefCell<[Book; 4]>>;
 pub(crate) struct FakeHost {
     pub(crate) taint: Level,
     pub(crate) origin: Origin,
+    pub(crate) now: Instant,
     /// Hands out every shelf, lowest first, and does not look at tags.
     pub(crate) hostile: bool,
     /// The most rows of one page; 0: one to three in turn.
@@ -59,7 +60,7 @@ pub(crate) struct FakeShelf {
 
 pub(crate) fn memory(level: Level, key: &str, content: &str) -> Memory {
     Memory {
-        id: format!("{level:?}-{key}"),
+        id: format!("{}-{key}", crate::classification::name(level)),
         key: key.to_owned(),
         content: content.to_owned(),
         content_bytes: content.len() as u64,
@@ -84,6 +85,7 @@ impl FakeHost {
         Self {
             taint,
             origin: Origin::Agent,
+            now: NOW,
             hostile: false,
             rows: 2,
             shelves: Default::default(),
@@ -122,6 +124,7 @@ impl FakeHost {
             shelves: self.shelves.clone(),
             books: Rc::clone(&self.books),
             rows: self.rows,
+            now: self.now,
             hostile: self.hostile,
             ..Self::new(taint)
         }
@@ -139,7 +142,7 @@ impl FakeHost {
     fn supersede(&self, level: usize, key: &str) {
         let gone = self.shelves[level].borrow_mut().remove(key);
         if let Some(Entry::Live(mut memory)) = gone {
-            memory.superseded_at = Some(NOW);
+            memory.superseded_at = Some(self.now);
             self.books.borrow_mut()[level].past.push(memory);
         }
     }
@@ -167,7 +170,7 @@ impl Host for FakeHost {
     }
     fn now(&self) -> Instant {
         self.called("now");
-        NOW
+        self.now
     }
     fn shelves(&self) -> Result<Vec<FakeShelf>, MemoryError> {
         self.called("shelves");
@@ -198,12 +201,11 @@ impl Host for FakeHost {
         record.source.clone_from(&draft.source);
         record.expires_at = draft.expires_at;
         record.origin = self.origin;
-        record.updated_at = NOW;
+        record.created_at = self.now - 1000;
+        record.updated_at = self.now - 1000;
         record.version = self.versions(own, &draft.key) + 1;
         if record.version > 1 {
             record.id = format!("{}-v{}", record.id, record.version);
-        } else {
-            record.updated_at = NOW - 1000;
         }
         for old_id in &draft.supersedes {
             let (level, key) = (0..=own)
@@ -221,7 +223,7 @@ impl Host for FakeHost {
                 old_id: old_id.clone(),
                 new_id: record.id.clone(),
                 new_key: Some(draft.key.clone()),
-                at: NOW,
+                at: self.now,
             });
             if level == own {
                 self.supersede(level, &key);
@@ -260,8 +262,8 @@ impl Host for FakeHost {
     fn stamp(&self, id: &str, _: Option<&str>) -> Result<Instant, MemoryError> {
         self.called("stamp");
         let own = &mut self.books.borrow_mut()[self.taint as usize];
-        own.stamps.insert(id.to_owned(), NOW);
-        Ok(NOW)
+        own.stamps.insert(id.to_owned(), self.now);
+        Ok(self.now)
     }
     fn used(&self, ids: &[String]) {
         self.called("used");

@@ -31,12 +31,8 @@ pub trait Shelf {
 
     /// The versions of a key that a history shows, newest first, older than `before`; at
     /// most `limit`, maybe fewer.
-    fn versions(
-        &self,
-        key: &str,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Memories, MemoryError>;
+    fn versions(&self, key: &str, before: Option<u64>, limit: u32)
+    -> Result<Memories, MemoryError>;
 
     /// The edges kept here that touch any of these records; at most 500 ids.
     fn edges(&self, ids: &[String]) -> Result<Vec<Edge>, MemoryError>;

@@ -393,9 +393,7 @@ impl<S: Shelf> Feed for Used<'_, S> {
     type Item = Favourite;
 
     fn fill(&mut self, buffer: &mut VecDeque<Favourite>) -> Result<bool, MemoryError> {
-        let page = self
-            .shelf
-            .used(self.after, self.rows, self.excerpt_bytes)?;
+        let page = self.shelf.used(self.after, self.rows, self.excerpt_bytes)?;
         let first = self.after;
         let got = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
         if page.more {
@@ -474,10 +472,7 @@ struct Lane<F: Feed> {
 
 impl<F: Feed> Merged<F> {
     /// `feed` makes the feed of one shelf.
-    pub fn new<'a, S: Shelf>(
-        shelves: &'a [VisibleShelf<S>],
-        feed: impl Fn(&'a S) -> F,
-    ) -> Self {
+    pub fn new<'a, S: Shelf>(shelves: &'a [VisibleShelf<S>], feed: impl Fn(&'a S) -> F) -> Self {
         let lanes = shelves
             .iter()
             .map(|entry| Lane {
@@ -489,8 +484,8 @@ impl<F: Feed> Merged<F> {
         Self { lanes }
     }
 
-    /// The next candidate of all shelves; of equal ones that of the highest shelf.
-    pub fn next(&mut self) -> Result<Option<Seen<F::Item>>, MemoryError> {
+    /// Takes the next candidate of all shelves; of equal ones that of the highest shelf.
+    pub fn pop(&mut self) -> Result<Option<Seen<F::Item>>, MemoryError> {
         for lane in &mut self.lanes {
             while lane.more && lane.buffer.is_empty() {
                 lane.more = lane.feed.fill(&mut lane.buffer)?;
@@ -543,7 +538,7 @@ impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
     pub fn next(&mut self, most: usize) -> Result<Option<Vec<Seen<F::Item>>>, MemoryError> {
         let mut candidates = Vec::new();
         while candidates.len() < most.max(1) {
-            match self.merged.next()? {
+            match self.merged.pop()? {
                 Some(candidate) => candidates.push(candidate),
                 None => break,
             }

@@ -23,7 +23,7 @@ pub const WRITTEN: &str = include_str!("../truth-table.tsv");
 
 /// The tools: held to by the real component on real files, and by the guest
 /// alone.
-pub const TOOLS: [&str; 8] = [
+pub const TOOLS: [&str; 10] = [
     "memory_get",
     "memory_list",
     "memory_search",
@@ -32,14 +32,19 @@ pub const TOOLS: [&str; 8] = [
     "memory_save-another-key",
     "memory_delete",
     "memory_delete-hide-lower",
+    "memory_confirm",
+    "memory_history",
 ];
 
 /// The imports: held to by the host alone, asked by a plugin without a policy.
-pub const IMPORTS: [&str; 11] = [
+pub const IMPORTS: [&str; 15] = [
     "shelf.fetch",
     "shelf.page",
     "shelf.search",
     "shelf.present",
+    "shelf.versions",
+    "shelf.stale",
+    "shelf.used",
     "shelf.counts",
     "shelf.tags",
     "put",
@@ -47,6 +52,7 @@ pub const IMPORTS: [&str; 11] = [
     "put-superseding",
     "retire",
     "retire-hide-lower",
+    "stamp",
 ];
 
 /// A row of the table.
@@ -146,8 +152,14 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
     };
     let text = str::to_owned;
     match operation {
-        "memory_get" | "memory_list" | "memory_search" if seen => (text(its), untouched),
-        "memory_get" | "memory_list" | "memory_search" => (text("nothing"), untouched),
+        "memory_get" | "memory_list" | "memory_search" | "memory_history" if seen => {
+            (text(its), untouched)
+        }
+        "memory_get" | "memory_list" | "memory_search" | "memory_history" => {
+            (text("nothing"), untouched)
+        }
+        "memory_confirm" if seen => (format!("confirmed {its}"), untouched),
+        "memory_confirm" => (text("not_found"), untouched),
         "memory_status" => {
             let readable: Vec<String> = (0..=session)
                 .rev()
@@ -166,8 +178,8 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
         "memory_delete-hide-lower" if same => (format!("deleted {own}"), format!("{own} tombstone")),
         "memory_delete-hide-lower" => (format!("deleted {own}"), also_own("tombstone")),
 
-        "shelf.fetch" | "shelf.page" | "shelf.search" | "shelf.present" | "shelf.counts"
-        | "shelf.tags" => (text(if seen { "served" } else { "no shelf" }), untouched),
+        "shelf.fetch" | "shelf.page" | "shelf.search" | "shelf.present" | "shelf.versions"
+        | "shelf.stale" | "shelf.used" | "shelf.counts" | "shelf.tags" => (text(if seen { "served" } else { "no shelf" }), untouched),
         "put" if same => (format!("updated {own} 2"), format!("{own} 2")),
         "put" => (format!("created {own} 1"), also_own("1")),
         "put-another-key" => (format!("created {own} 1"), untouched),
@@ -180,6 +192,8 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
         // Where there is nothing to hide, no tombstone is left.
         "retire-hide-lower" if !seen => (text("nothing"), untouched),
         "retire-hide-lower" => (text("nothing"), also_own("tombstone")),
+        "stamp" if seen => (text("stamped"), untouched),
+        "stamp" => (text("not_found"), untouched),
         other => unreachable!("the specification lacks {other}"),
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::contract::{Level, Memory, Origin};
 use crate::fake::{FakeHost, LEVELS, NOW, memory};
+use crate::moment::DAY;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -132,7 +133,8 @@ mod describing {
     #[test]
     fn only_reading_tools_are_read_only_and_only_delete_is_destructive() {
         for tool in describe() {
-            let writes = ["memory_save", "memory_delete", "memory_confirm"].contains(&tool.name.as_str());
+            let writes =
+                ["memory_save", "memory_delete", "memory_confirm"].contains(&tool.name.as_str());
             assert_eq!(tool.read_only, !writes);
             assert_eq!(tool.destructive, tool.name == "memory_delete");
         }
@@ -142,10 +144,14 @@ mod describing {
     fn bounds_are_those_that_are_checked() {
         let search = schema("memory_search", |tool| &tool.input_schema);
         let list = schema("memory_list", |tool| &tool.input_schema);
+        let review = schema("memory_review", |tool| &tool.input_schema);
         for (schema, limit) in [
             (&search["properties"]["max_results"], SEARCH_LIMIT),
             (&list["properties"]["limit"], LIST_LIMIT),
+            (&review["properties"]["limit"], REVIEW_LIMIT),
+            (&review["properties"]["older_than_days"], REVIEW_DAYS),
         ] {
+            assert_eq!(schema["minimum"], limit.least);
             assert_eq!(schema["maximum"], limit.most);
             assert_eq!(schema["default"], limit.otherwise);
         }
@@ -155,6 +161,14 @@ mod describing {
         assert!(save.contains(&format!("At most {} labels", validate::TAGS)));
         assert!(save.contains(&format!("{} characters", validate::TAG_CHARS)));
         assert!(save.contains(&format!("At most {} KiB", validate::SOURCE_BYTES / 1024)));
+        assert!(save.contains(&format!("at most {}, that this", validate::SUPERSEDES)));
+    }
+
+    #[test]
+    fn the_block_for_a_prompt_is_no_tool() {
+        assert!(!description::NAMES.contains(&"memory_context"));
+        let host = FakeHost::new(Level::Public);
+        assert_eq!(error(&host, "memory_context", "{}").0, "unknown_tool");
     }
 
     #[test]
@@ -248,6 +262,57 @@ mod answering {
     }
 
     #[test]
+    fn members_of_what_keeps_memories_fresh_stand_in_the_documented_order() {
+        let mut host = FakeHost::new(Level::Public).with(Level::Public, "old", "low");
+        host.now += 100 * DAY;
+        let mut host = host.at(Level::Internal);
+        assert_eq!(
+            call(
+                &host,
+                "memory_save",
+                r#"{"key":"k","content":"red","source":"me","expires_in":"7d","supersedes":["old"]}"#
+            )
+            .unwrap(),
+            r#"{"saved":true,"outcome":"created","key":"k","classification":"INTERNAL","origin":"AGENT","standing":"trusted","version":1,"notices":["Sessions below INTERNAL will not see this memory.","Sessions below INTERNAL still see what it takes the place of."]}"#
+        );
+        let middle = r#""tags":[],"origin":"AGENT","standing":"trusted","source":"me""#;
+        let dates = r#""created_at":"2027-03-10T01:03:59.000Z","updated_at":"2027-03-10T01:03:59.000Z","confirmed_at":null,"expires_at":"2027-03-17T01:04:00.000Z","age_days":0"#;
+        assert_eq!(
+            call(&host, "memory_history", r#"{"key":" k "}"#).unwrap(),
+            format!(
+                r#"{{"key":"k","versions":[{{"key":"k","content":"red","content_truncated":false,"classification":"INTERNAL",{middle},"version":1,{dates},"current":true,"superseded_at":null,"superseded_by":null,"supersedes":[]}}],"truncated":false}}"#
+            )
+        );
+        assert_eq!(
+            call(&host, "memory_history", r#"{"key":"old"}"#).unwrap(),
+            r#"{"key":"old","versions":[{"key":"old","content":"low","content_truncated":false,"classification":"PUBLIC","tags":[],"origin":"AGENT","standing":"trusted","source":null,"version":1,"created_at":"2026-11-30T01:03:59.000Z","updated_at":"2026-11-30T01:03:59.000Z","confirmed_at":null,"expires_at":null,"age_days":100,"current":false,"superseded_at":"2027-03-10T01:04:00.000Z","superseded_by":"k","supersedes":[]}],"truncated":false}"#
+        );
+        assert_eq!(
+            call(&host, "memory_history", r#"{"key":"none"}"#).unwrap(),
+            r#"{"key":"none","versions":[],"truncated":false}"#
+        );
+        assert_eq!(
+            call(&host, "memory_review", "").unwrap(),
+            r#"{"memories":[],"more":false,"truncated":false}"#
+        );
+        assert_eq!(
+            call(&host, "memory_review", r#"{"older_than_days":0,"limit":1}"#).unwrap(),
+            format!(
+                r#"{{"memories":[{{"key":"k","content":"red","content_truncated":false,"classification":"INTERNAL",{middle},"session":"s","version":1,{dates}}}],"more":false,"truncated":false}}"#
+            )
+        );
+        assert_eq!(
+            call(&host, "memory_confirm", r#"{"key":"k ","source":"me"}"#).unwrap(),
+            r#"{"confirmed":true,"key":"k","classification":"INTERNAL","confirmed_at":"2027-03-10T01:04:00.000Z","notices":["It still expires at 2027-03-17T01:04:00.000Z. To keep it longer, save it again."]}"#
+        );
+        host.taint = Level::Public;
+        assert_eq!(
+            call(&host, "memory_confirm", r#"{"key":"old"}"#).unwrap(),
+            r#"{"confirmed":true,"key":"old","classification":"PUBLIC","confirmed_at":"2027-03-10T01:04:00.000Z"}"#
+        );
+    }
+
+    #[test]
     fn every_answer_fits_its_schema() {
         for taint in LEVELS {
             let mut host = FakeHost::new(taint);
@@ -276,6 +341,23 @@ mod answering {
             assert_eq!(search["results"][0]["content_truncated"], true);
             assert_eq!(search["results"][0]["snippet"].as_str().unwrap().len(), 240);
             answer(&host, "memory_status", json!({"classification": "PUBLIC"}));
+            let review = answer(
+                &host,
+                "memory_review",
+                json!({"older_than_days": 0, "level": 1}),
+            );
+            assert_eq!(review["memories"][0]["content_truncated"], true);
+            answer(&host, "memory_confirm", json!({"key": "k", "level": 1}));
+            answer(
+                &host,
+                "memory_save",
+                json!({"key": "t", "content": "c", "supersedes": ["s"]}),
+            );
+            for key in ["k", "s", "t", "none"] {
+                let history = answer(&host, "memory_history", json!({"key": key, "level": 1}));
+                let versions = history["versions"].as_array().unwrap();
+                assert_eq!(versions.is_empty(), key == "none");
+            }
             answer(
                 &host,
                 "memory_delete",
@@ -327,6 +409,15 @@ mod answering {
                     json!({"query": "word P0 I1 C2 R3", "max_results": 100}),
                 ),
                 ("memory_status", json!({})),
+                ("memory_confirm", json!({"key": "k"})),
+                ("memory_confirm", json!({"key": "own 3"})),
+                ("memory_review", json!({"older_than_days": 0})),
+                ("memory_history", json!({"key": "k"})),
+                ("memory_history", json!({"key": "own 3"})),
+                (
+                    "memory_save",
+                    json!({"key": "new", "content": "c", "supersedes": ["own 3"]}),
+                ),
                 ("memory_delete", json!({"key": "own 3"})),
                 ("memory_delete", json!({"key": "own 3", "hide_lower": true})),
             ] {
@@ -399,6 +490,26 @@ mod ignoring {
                 r#"{"query":"red","level":1}"#,
             ),
             ("memory_status", "", r#"{"level":1}"#),
+            (
+                "memory_review",
+                r#"{"older_than_days":0}"#,
+                r#"{"older_than_days":0,"level":1}"#,
+            ),
+            (
+                "memory_history",
+                r#"{"key":"k"}"#,
+                r#"{"key":"k","level":1}"#,
+            ),
+            (
+                "memory_history",
+                r#"{"key":"z"}"#,
+                r#"{"key":"z","level":1}"#,
+            ),
+            (
+                "memory_confirm",
+                r#"{"key":"k"}"#,
+                r#"{"key":"k","level":1}"#,
+            ),
         ] {
             let plain = call(&host, tool, plain).unwrap();
             let notices = format!(",\"notices\":{}}}", json!([ignored::notice("level")]));
@@ -623,6 +734,84 @@ mod refusing {
                 "There is no memory with the key \"a\".",
             ),
             (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":"2027-01-31","expires_in":"7d"}"#,
+                "invalid_argument",
+                "expires_at and expires_in are both given.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":"2027-01-31T18:00:00"}"#,
+                "invalid_argument",
+                "expires_at is \"2027-01-31T18:00:00\", a time without its offset. It is a moment with its offset from UTC,",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":"2026-11-29"}"#,
+                "invalid_argument",
+                "expires_at is 2026-11-29T23:59:59.999Z, which does not lie ahead: now it is 2026-11-30T01:04:00.000Z.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":"2026-11-30T02:04:00+01:00"}"#,
+                "invalid_argument",
+                "does not lie ahead",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":"9999-12-31"}"#,
+                "invalid_argument",
+                "A memory expires by 9999-12-30T22:00:00.999Z at the latest.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_at":1796000640}"#,
+                "invalid_argument",
+                "expires_at is the number 1796000640. expires_at is a text.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_in":7}"#,
+                "invalid_argument",
+                "expires_in is the number 7.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","expires_in":"1 year"}"#,
+                "invalid_argument",
+                "expires_in is \"1 year\", whose unit is not known. It is a whole number from 1 and one unit: m (minutes), h (hours), d (days) or w (weeks), such as 12h, 7d or 2w.",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","supersedes":"b"}"#,
+                "invalid_argument",
+                "supersedes is a text that is not a JSON array: \"b\".",
+            ),
+            (
+                "memory_save",
+                r#"{"key":"a","content":"c","supersedes":["b"]}"#,
+                "not_found",
+                "There is no memory with the key \"b\". A memory takes the place only of one that memory_get finds. Nothing was saved:",
+            ),
+            (
+                "memory_confirm",
+                r#"{"key":"a"}"#,
+                "not_found",
+                "There is no memory with the key \"a\".",
+            ),
+            (
+                "memory_review",
+                r#"{"older_than_days":-1}"#,
+                "invalid_argument",
+                "older_than_days is -1. It is a whole number from 0 to 36500, and 90 when left out.",
+            ),
+            (
+                "memory_review",
+                r#"{"limit":0}"#,
+                "invalid_argument",
+                "limit is 0. It is a whole number from 1 to 200, and 20 when left out.",
+            ),
+            (
                 "memory_status",
                 r#"{"a":1}"#,
                 "invalid_argument",
@@ -695,6 +884,50 @@ mod reading {
     }
 
     #[test]
+    fn an_expiry_is_a_moment_a_day_or_a_time_from_now() {
+        let host = FakeHost::new(Level::Public);
+        for (argument, text, expected) in [
+            (
+                "expires_at",
+                "2026-12-31T23:59:59-05:00",
+                "2027-01-01T04:59:59.000Z",
+            ),
+            ("expires_at", "2026-11-30", "2026-11-30T23:59:59.999Z"),
+            (
+                "expires_at",
+                "2026-11-30T01:04:00.0019Z",
+                "2026-11-30T01:04:00.001Z",
+            ),
+            ("expires_in", "12h", "2026-11-30T13:04:00.000Z"),
+            ("expires_in", "2w", "2026-12-14T01:04:00.000Z"),
+        ] {
+            // Null is the same as nothing.
+            let mut arguments =
+                json!({"key": "k", "content": "c", "expires_at": null, "expires_in": null});
+            arguments[argument] = json!(text);
+            answer(&host, "memory_save", arguments);
+            let get = answer(&host, "memory_get", json!({"key": "k"}));
+            assert_eq!(get["expires_at"], expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn superseded_keys_come_as_an_array_or_as_the_text_of_one() {
+        for supersedes in [json!(["a", " b "]), json!("[\"a\",\"b\"]")] {
+            let host = FakeHost::new(Level::Public)
+                .with(Level::Public, "a", "c")
+                .with(Level::Public, "b", "c");
+            answer(
+                &host,
+                "memory_save",
+                json!({"key": "k", "content": "c", "supersedes": supersedes}),
+            );
+            let list = answer(&host, "memory_list", json!({}));
+            assert_eq!(list["memories"].as_array().unwrap().len(), 1);
+        }
+    }
+
+    #[test]
     fn tags_are_filtered_by_any_unless_all_is_asked_for() {
         let host = FakeHost::new(Level::Public);
         for (key, tags) in [("1", ["open", "private"]), ("2", ["open", "work"])] {
@@ -729,6 +962,8 @@ mod fuzzing {
             any::<String>().prop_map(Value::from),
             Just(json!("[\"a\"]")),
             Just(json!("k")),
+            Just(json!("7d")),
+            Just(json!("2027-01-31")),
             Just(json!(2)),
         ];
         leaf.prop_recursive(3, 12, 4, |inner| {
@@ -744,7 +979,7 @@ mod fuzzing {
         prop_oneof![
             9 => prop::sample::select(vec![
                 "key", "content", "tags", "tag", "source", "query", "max_results", "match", "cursor",
-                "limit", "hide_lower", "level", "classification", "taint", "origin",
+                "limit", "hide_lower", "expires_at", "expires_in", "supersedes", "older_than_days", "level", "classification", "taint", "origin",
             ])
             .prop_map(str::to_owned),
             1 => any::<String>(),

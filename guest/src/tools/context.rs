@@ -44,8 +44,7 @@ impl<H: Host> Tools<'_, H> {
         }
         let (taint, shelves) = self.shelves()?;
         let block = Block::new(tokens, self.host().now());
-        let excerpt_bytes =
-            u32::try_from(block.room().min(CONTENT_BYTES)).unwrap_or(u32::MAX);
+        let excerpt_bytes = u32::try_from(block.room().min(CONTENT_BYTES)).unwrap_or(u32::MAX);
         let rows = self.page_rows.min(ROWS);
         let mut gathering = Gathering {
             shelves: &shelves,
@@ -138,10 +137,7 @@ impl<S: Shelf> Gathering<'_, S> {
         let mut fresh: Vec<(usize, Memory)> = Vec::new();
         for Seen { item, rank } in batch {
             let memory = item.into_memory();
-            if trusted(&memory)
-                && self.known.insert(memory.key.clone())
-                && self.may_fit(&memory)
-            {
+            if trusted(&memory) && self.known.insert(memory.key.clone()) && self.may_fit(&memory) {
                 fresh.push((rank, memory));
             }
         }

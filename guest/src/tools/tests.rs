@@ -7,6 +7,10 @@ use proptest::prelude::*;
 
 use Level::{Confidential, Internal, Public, Restricted};
 
+mod context;
+mod naive;
+mod upkeep;
+
 fn save_arguments(key: &str, content: &str) -> SaveArguments {
     SaveArguments {
         key: key.to_owned(),
@@ -543,12 +547,7 @@ mod searching {
             fn present(&self, _: &[String]) -> Result<Vec<Presence>, MemoryError> {
                 Ok(Vec::new())
             }
-            fn versions(
-                &self,
-                _: &str,
-                _: Option<u64>,
-                _: u32,
-            ) -> Result<Memories, MemoryError> {
+            fn versions(&self, _: &str, _: Option<u64>, _: u32) -> Result<Memories, MemoryError> {
                 self.page(&filter(), None, 1)
             }
             fn edges(&self, _: &[String]) -> Result<Vec<crate::contract::Edge>, MemoryError> {
@@ -583,7 +582,7 @@ mod searching {
             }
         }
         fn stalls<F: Feed>(mut merged: Merged<F>) {
-            let all = std::iter::from_fn(|| merged.next().transpose());
+            let all = std::iter::from_fn(|| merged.pop().transpose());
             let last = all.take(10).last();
             assert!(matches!(last, Some(Err(MemoryError::Unavailable(_)))));
         }

@@ -122,7 +122,7 @@ impl<H: Host> Tools<'_, H> {
         let mut room = Room::new(0);
         let mut truncated = false;
         let mut memories: Vec<Memory> = Vec::new();
-        while let Some(seen) = merged.next()? {
+        while let Some(seen) = merged.pop()? {
             let memory = excerpted(seen.item.into_memory());
             // Enough to fill the answer by themselves: the names of what took their place,
             // which are asked for below, come on top.

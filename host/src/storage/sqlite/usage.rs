@@ -38,8 +38,10 @@ pub(super) struct Usage(Mutex<HashMap<(String, Level), Batch>>);
 
 #[derive(Debug, Default)]
 struct Batch {
-    /// When its first use was, in milliseconds.
+    /// When its first use was, or when it was last tried to write it, in
+    /// milliseconds.
     began: i64,
+    /// How many there were since then.
     uses: u64,
     records: BTreeMap<String, Use>,
 }
@@ -54,8 +56,14 @@ struct Use {
 }
 
 impl Batch {
+    fn new(began: i64) -> Self {
+        Self {
+            began,
+            ..Self::default()
+        }
+    }
+
     fn add(&mut self, id: String, new: Use) {
-        self.uses = self.uses.saturating_add(new.count);
         if let Some(known) = self.records.get_mut(&id) {
             known.count = known.count.saturating_add(new.count);
             if known.last < new.last {
@@ -73,9 +81,10 @@ impl Batch {
 }
 
 impl Inner {
-    /// Writes an agent's counts of a level, or keeps them where that can't be
-    /// done at once.
-    fn write_usage(&self, agent: &str, level: Level) {
+    /// Writes an agent's counts of a level. Where that can't be done at once they
+    /// are kept, and not tried again before another batch is full: `now` is when,
+    /// in milliseconds.
+    fn write_usage(&self, agent: &str, level: Level, now: i64) {
         let place = (agent.to_owned(), level);
         let batches = || self.usage.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(batch) = batches().remove(&place) else {
@@ -91,10 +100,7 @@ impl Inner {
             ),
         }
         let mut batches = batches();
-        let kept = batches.entry(place).or_insert_with(|| Batch {
-            began: batch.began,
-            ..Batch::default()
-        });
+        let kept = batches.entry(place).or_insert_with(|| Batch::new(now));
         for (id, uses) in batch.records {
             kept.add(id, uses);
         }
@@ -138,7 +144,7 @@ impl Inner {
             batches.keys().cloned().collect()
         };
         for (agent, level) in places {
-            self.write_usage(&agent, level);
+            self.write_usage(&agent, level, 0);
         }
     }
 }
@@ -167,18 +173,17 @@ impl SqliteShelves {
                 .unwrap_or_else(PoisonError::into_inner);
             let batch = batches
                 .entry((self.access.agent.clone(), self.access.taint))
-                .or_insert_with(|| Batch {
-                    began: now,
-                    ..Batch::default()
-                });
+                .or_insert_with(|| Batch::new(now));
             for (id, level) in seen {
+                batch.uses = batch.uses.saturating_add(1);
                 let last = self.now.clone();
                 batch.add(id, Use { level, count: 1, last });
             }
             batch.is_due(now)
         };
         if due {
-            self.inner.write_usage(&self.access.agent, self.access.taint);
+            self.inner
+                .write_usage(&self.access.agent, self.access.taint, now);
         }
     }
 
@@ -203,11 +208,12 @@ impl SqliteShelves {
         limit: usize,
         excerpt: usize,
     ) -> Result<Memories, Error> {
-        self.shelf(level)?;
         let taint = self.access.taint;
-        self.open(|other| crate::level::can_flow_to(level, other))?;
-        if self.access.read_only.is_none() {
-            self.inner.write_usage(&self.access.agent, taint);
+        self.open_upwards(level)?;
+        // Once a call, since it may have to wait.
+        if self.access.read_only.is_none() && !std::mem::replace(&mut self.use_written, true) {
+            let now = self.access.now.millis();
+            self.inner.write_usage(&self.access.agent, taint, now);
         }
         let rows = self.rows(limit, limits::PAGE);
         let page = self.on(self.shelf(taint)?, |counts, _| {

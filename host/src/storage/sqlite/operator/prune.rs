@@ -175,6 +175,7 @@ impl Operator<'_> {
         prune: &Prune,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<LevelPruned>, Error> {
+        self.inner.write_all_usage();
         let cut = Cut {
             now: self.now.to_sql(),
             superseded: self.before(prune.superseded_after),

@@ -204,6 +204,7 @@ impl Operator<'_> {
         if let Purge::Key { key, .. } = purge {
             check_key(key)?;
         }
+        self.inner.write_all_usage();
         let files = self.files_of(agent)?;
         let mut report = Vec::new();
         for (file, done) in files.iter().zip(0_u64..) {

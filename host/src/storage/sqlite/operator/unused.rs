@@ -59,6 +59,7 @@ impl Operator<'_> {
     /// [`NotFound`](crate::ErrorKind::NotFound) for an agent that has no files,
     /// [`Unavailable`](crate::ErrorKind::Unavailable).
     pub fn unused(&self, agent: Option<&str>, span: Duration) -> Result<Vec<Unused>, Error> {
+        self.inner.write_all_usage();
         let before = self.before(span);
         let files = self.files_of(agent)?;
         let mut unused = Vec::new();

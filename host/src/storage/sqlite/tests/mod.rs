@@ -1,14 +1,20 @@
 //! What the store promises, as sentences.
 
 mod audit;
+mod backup;
 mod clock;
 mod confirming;
 mod control;
+mod export;
+mod fixture;
 mod folder;
 mod history;
+mod import;
 mod migrating;
 mod model;
+mod operator;
 mod reading;
+mod restore;
 mod seals;
 mod searching;
 mod sharing;

@@ -169,7 +169,10 @@ fn unused_is_what_was_saved_long_ago_and_used_from_no_level_since() {
     store.save(P, "deleted", "x");
     store.delete(P, "deleted");
     store.later(P, 90 * DAY).put(&draft("young", "x")).unwrap();
-    store.later(P, DAY).record_use(std::slice::from_ref(&once));
+    let mut early = store.later(P, DAY);
+    early.fetch(P, "used long ago").unwrap();
+    early.record_use(&[once]);
+    drop(early);
     let mut above = store.later(C, 95 * DAY);
     above.put(&draft("own", "x")).unwrap();
     above.fetch(P, "used from above").unwrap();

@@ -1,0 +1,243 @@
+//! What the operator's commands cost: time and memory on 10,000 and 100,000
+//! records, and how the time grows from the one to the other.
+//!
+//! The records lie on the four levels of one agent. Half have expired by the
+//! time that prune runs, a tenth is superseded, and every fourth was used. Each
+//! command runs in a process of its own, so that the peak of its memory (`VmHWM`,
+//! the program itself included) is its own. What is judged is the memory and the
+//! growth, never the time itself.
+//!
+//!     cargo bench -p remora-host --bench operator [-- RECORDS…]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant as Clock};
+
+use remora_host::storage::sqlite::operator::{AuditFilter, Operator, Progress, Prune, Purge, days};
+use remora_host::storage::sqlite::{SqliteOptions, SqliteStorage};
+use remora_host::storage::{Access, Draft, StorageProvider};
+use remora_host::{Instant, Level, Origin};
+
+/// In this order, since some change what the next ones find.
+const COMMANDS: [&str; 9] = [
+    "stats", "digest", "unused", "verify", "audit", "backup", "purge", "prune", "retention",
+];
+
+/// When the records are saved.
+const SAVED: i64 = 1_796_000_000_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, command, store, records] = arguments.as_slice()
+        && flag == "--command"
+    {
+        return child(command, Path::new(store), records.parse().expect("a number"));
+    }
+    let numbers: Vec<usize> = arguments.iter().filter_map(|arg| arg.parse().ok()).collect();
+    let numbers = if numbers.is_empty() {
+        vec![10_000, 100_000]
+    } else {
+        numbers
+    };
+    let mut before: Option<Vec<f64>> = None;
+    for records in numbers {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let store = folder.path().join("store");
+        println!("\n{records} records");
+        println!("{:<10} {:>12} {:>14} {:>8}", "command", "time ms", "peak MB", "growth");
+        run("fill", &store, records, None);
+        let mut times = Vec::new();
+        for (number, command) in COMMANDS.into_iter().enumerate() {
+            let smaller = before.as_ref().map(|times| times[number]);
+            times.push(run(command, &store, records, smaller));
+        }
+        before = Some(times);
+    }
+}
+
+/// Runs a command in a process of its own, and tells what it took.
+fn run(command: &str, store: &Path, records: usize, smaller: Option<f64>) -> f64 {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--command", command])
+        .arg(store)
+        .arg(records.to_string())
+        .output()
+        .expect("it runs");
+    assert!(
+        output.status.success(),
+        "{command}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut numbers = told.split_whitespace().map(|n| n.parse::<f64>().expect("a number"));
+    let mut next = || numbers.next().expect("a number");
+    let (time, peak) = (next(), next());
+    let growth = smaller.map_or_else(String::new, |smaller| format!("{:.1}", time / smaller));
+    println!("{command:<10} {time:>12.1} {peak:>14.1} {growth:>8}");
+    time
+}
+
+fn child(command: &str, root: &Path, records: usize) {
+    let storage = SqliteStorage::open(root, SqliteOptions::default()).expect("a store");
+    // A day later, when half of the records have expired.
+    let operator = storage.operator(moment(24 * 60 * 60 * 1000));
+    let start = Clock::now();
+    match command {
+        "fill" => fill(&storage, records),
+        _ => act(command, &operator, root, records),
+    }
+    println!("{} {}", start.elapsed().as_secs_f64() * 1e3, peak());
+}
+
+fn act(command: &str, operator: &Operator<'_>, root: &Path, records: usize) {
+    let quiet = &mut |_: Progress| {};
+    match command {
+        "stats" => {
+            let stats = operator.stats(None).expect("stats");
+            let all: u64 = stats.iter().map(|level| level.all).sum();
+            assert_eq!(all, records as u64);
+        }
+        "digest" => {
+            let digest = operator.digest(None, moment(0)).expect("a digest");
+            assert_eq!(digest.len(), records);
+        }
+        "unused" => {
+            let unused = operator.unused(None, Duration::from_secs(60)).expect("a list");
+            assert!(!unused.is_empty());
+        }
+        "verify" => {
+            let verified = operator.verify(None, quiet).expect("a check");
+            assert!(verified.is_sound(), "{:?}", verified.findings);
+            assert_eq!(verified.records, records as u64);
+        }
+        "audit" => {
+            let mut lines = 0;
+            let trails = operator
+                .audit(&AuditFilter::default(), &mut |_| lines += 1)
+                .expect("the trails");
+            assert!(trails.iter().all(|trail| trail.broken.is_none()));
+            assert_eq!(lines, records);
+        }
+        "backup" => {
+            let folder = root.with_file_name("backups");
+            operator.backup(&folder, quiet).expect("a backup");
+        }
+        "purge" => {
+            let purge = Purge::key("public 8");
+            let purged = operator
+                .purge(None, &purge, Duration::from_secs(10), quiet)
+                .expect("a purge");
+            assert_eq!(purged.iter().map(|level| level.records).sum::<u64>(), 1);
+        }
+        "prune" => {
+            let pruned = operator
+                .prune(None, &Prune::default(), quiet)
+                .expect("a prune");
+            let removed: u64 = pruned.iter().map(|level| level.removed()).sum();
+            assert_eq!(removed, records as u64 / 2);
+        }
+        "retention" => {
+            let forgotten = operator
+                .forget_events(None, days(0), false, quiet)
+                .expect("a retention");
+            assert!(forgotten.iter().all(|level| level.removed > 0));
+        }
+        other => panic!("{other} is no command"),
+    }
+}
+
+fn moment(millis: i64) -> Instant {
+    Instant::from_millis(SAVED + millis).expect("a moment")
+}
+
+/// Saves so many records, on four levels.
+fn fill(storage: &SqliteStorage, records: usize) {
+    let mut random = Random(42);
+    for level in Level::ALL {
+        let access = Access {
+            agent: "bench".to_owned(),
+            session: "bench".to_owned(),
+            taint: level,
+            origin: Origin::User,
+            read_only: None,
+            now: moment(0),
+            deadline: Clock::now() + Duration::from_secs(24 * 60 * 60),
+        };
+        let mut shelves = storage.open(access).expect("shelves");
+        let mut last: Option<String> = None;
+        for number in 0..records / 4 {
+            let words = 12 + random.below(20);
+            let mut draft = Draft {
+                key: format!("{} {number}", level.file_stem()),
+                content: random.sentence(words),
+                tags: vec![format!("tag{}", random.below(10))],
+                source: Some("bench".to_owned()),
+                ..Draft::default()
+            };
+            if number % 2 == 1 {
+                draft.expires_at = Some(moment(1000));
+            }
+            // Of those that do not expire, one in five.
+            if number % 10 == 4 {
+                draft.supersedes = last.take().into_iter().collect();
+            }
+            let saved = shelves.put(&draft).expect("a save");
+            if number % 2 == 0 {
+                last = Some(saved.id.clone());
+            }
+            if number % 4 == 0 {
+                shelves
+                    .fetch(level, &draft.key)
+                    .expect("what was saved");
+                shelves.record_use(&[saved.id]);
+            }
+        }
+    }
+}
+
+/// The most memory that this process has had, in MB.
+fn peak() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB"))
+        .and_then(|kilobytes| kilobytes.parse::<f64>().ok())
+        .map_or(f64::NAN, |kilobytes| kilobytes / 1024.0)
+}
+
+/// The same words on every run: xorshift, and a vocabulary in which a word is as
+/// rare as in prose (Zipf).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn sentence(&mut self, words: usize) -> String {
+        const VOCABULARY: f64 = 20_000.0;
+        let words: Vec<String> = (0..words)
+            .map(|_| {
+                let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+                let rank = VOCABULARY.powf(uniform) as u64;
+                // Letters only, the more the rarer.
+                let mut word = String::from("w");
+                let mut rest = rank;
+                while rest > 0 {
+                    word.push(char::from(b'a' + (rest % 26) as u8));
+                    rest /= 26;
+                }
+                word
+            })
+            .collect();
+        words.join(" ")
+    }
+}
