@@ -89,6 +89,7 @@ impl Bench {
             taint: row.taint,
             origin: row.origin,
             read_only: None,
+            trail: row.taint,
             now: remora_host::Clock::now(&SystemClock),
             deadline: Instant::now() + Duration::from_secs(10),
         }

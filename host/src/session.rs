@@ -302,7 +302,8 @@ impl Session {
                 };
                 if changed {
                     let mut access = access(&raised, now, crate::plugin::DEFAULT_TIME);
-                    access.taint = level;
+                    access.taint = raised.trail(level);
+                    access.trail = access.taint;
                     let notable = if can_flow_to(level, raised.clearance) {
                         Notable::Raised
                     } else {
@@ -359,6 +360,7 @@ pub(crate) fn access(row: &SessionRow, now: Instant, time: std::time::Duration) 
             // Says nothing of what was observed: the sentence reaches the model.
             "This session has observed something above its clearance".to_owned()
         }),
+        trail: row.trail(row.taint),
         now,
         // Past what the machine can count there is no deadline to keep.
         deadline: start.checked_add(time).unwrap_or(start),

@@ -231,6 +231,10 @@ pub struct Access {
     pub origin: Origin,
     /// None, or why the session may not write.
     pub read_only: Option<String>,
+    /// The level whose audit trail hears of what is noted or refused: the taint,
+    /// or the highest level that the session has observed above its clearance,
+    /// since from then on all it does may tell of that.
+    pub trail: Level,
     /// The moment of the call.
     pub now: Instant,
     /// When whatever is still running is broken off.
@@ -409,6 +413,14 @@ impl SessionRow {
             row.updated_at = now;
         }
         row
+    }
+
+    /// The level whose audit trail hears of what the session does at `level`: that
+    /// one, or what it has observed above its clearance, which all that it does
+    /// from then on may tell of.
+    #[must_use]
+    pub fn trail(&self, level: Level) -> Level {
+        self.observed.map_or(level, |observed| observed.join(level))
     }
 
     /// What the row becomes when the session has heard words of `origin`.

@@ -291,7 +291,8 @@ fn apply(store: &Store, steps: &[Step]) -> Model {
 
 /// BM25 as the textbook has it, over the records of all visible levels as one.
 fn oracle(model: &Model, taint: usize, query: &[usize]) -> BTreeMap<(usize, String), f64> {
-    let documents: Vec<(&(usize, String), [Vec<String>; 2], bool)> = model
+    type Document<'a> = (&'a (usize, String), [Vec<String>; 2], bool);
+    let documents: Vec<Document<'_>> = model
         .iter()
         .filter(|((level, _), _)| *level <= taint)
         .map(|(name, (content, expired))| {
