@@ -12,9 +12,9 @@ pub struct Instant(i64);
 
 /// `0000-01-01T00:00:00.000Z`, before which the text would need a sign.
 const FIRST: i64 = -62_167_219_200_000;
-/// `9999-12-31T23:59:59.999Z`, the last moment of four-digit years that every
-/// time zone can show.
-const LAST: i64 = 253_402_207_200_999;
+/// `9999-12-30T22:00:00.000Z`, the last moment that jiff tells: four-digit years
+/// in every time zone.
+const LAST: i64 = 253_402_207_200_000;
 
 impl Instant {
     /// The moment so many milliseconds after 1970 began; none outside the years

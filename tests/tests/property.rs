@@ -350,9 +350,11 @@ fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, ses
     }
 }
 
+/// As many cases as `PROPTEST_CASES` says, or few enough to run each time.
 fn config(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases,
+        cases: asked.and_then(|cases| cases.parse().ok()).unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 400,
         ..ProptestConfig::default()
