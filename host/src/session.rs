@@ -43,7 +43,8 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// A session of this agent, at PUBLIC, cleared for everything, speaking with
-    /// the person's own words.
+    /// the person's own words. Where a model calls the tools say
+    /// [`origin`](Self::origin)`(Origin::Agent)`: its words are not the person's.
     #[must_use]
     pub fn new(agent: impl Into<String>) -> Self {
         Self {

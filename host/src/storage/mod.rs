@@ -93,6 +93,10 @@ pub struct Memory {
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it nearly always is the large one"
+)]
 pub enum Entry {
     /// The live version, whole.
     Live(Memory),
