@@ -47,8 +47,10 @@ fn f002_colons_unbalanced_quotes_and_trailing_operators_are_words() {
 /// chandra447/pi-hermes-memory #122
 #[test]
 fn f003_case_of_a_query_does_not_matter() {
-    let (_sandbox, session) =
-        with(&["Never search whole filesystem from root. Do not run find /.", "else"]);
+    let (_sandbox, session) = with(&[
+        "Never search whole filesystem from root. Do not run find /.",
+        "else",
+    ]);
     let score = |query: &str| {
         let answer = session.ask("memory_search", json!({ "query": query }));
         assert_eq!(keys(&answer["results"]), ["k0"], "{query}");
@@ -86,8 +88,10 @@ fn f006_a_leading_hyphen_is_plain_text() {
 /// mnemosyne-oss/mnemosyne #744
 #[test]
 fn f007_short_words_and_symbols_are_found() {
-    let (_sandbox, session) =
-        with(&["The user does not like the use of `rm -rf`.", "Prefers C++ to C#"]);
+    let (_sandbox, session) = with(&[
+        "The user does not like the use of `rm -rf`.",
+        "Prefers C++ to C#",
+    ]);
     assert_eq!(session.search("rm -rf"), ["k0"]);
     assert_eq!(session.search("C++"), ["k1"]);
 }
@@ -111,8 +115,11 @@ fn f009_words_need_not_stand_together() {
 /// Gentleman-Programming/engram #940
 #[test]
 fn f010_some_of_the_words_are_enough_and_more_are_better() {
-    let (_sandbox, session) =
-        with(&["deploy needs approval", "staging deploy needs approval first", "else"]);
+    let (_sandbox, session) = with(&[
+        "deploy needs approval",
+        "staging deploy needs approval first",
+        "else",
+    ]);
     let found = session.search("which staging deploy needs approval");
     assert_eq!(found, ["k1", "k0"]);
 }
@@ -129,9 +136,17 @@ fn f013_every_script_that_parts_its_words_is_found() {
         "नमस्ते दुनिया",
         "Le café est servi",
     ]);
-    for (i, query) in ["게임을", "Сергей", "κόσμε", "بالعالم", "עולם", "दुनिया", "café"]
-        .into_iter()
-        .enumerate()
+    for (i, query) in [
+        "게임을",
+        "Сергей",
+        "κόσμε",
+        "بالعالم",
+        "עולם",
+        "दुनिया",
+        "café",
+    ]
+    .into_iter()
+    .enumerate()
     {
         assert_eq!(session.search(query), [format!("k{i}")], "{query}");
     }
@@ -167,7 +182,13 @@ fn f015_searching_often_harms_nothing() {
 fn f016_reading_does_not_touch_the_index() {
     let (sandbox, session) = with(&["heliotrope"]);
     let shadows = || {
-        ["memory_fts_data", "memory_fts_idx", "memory_fts_docsize", "memory_fts_config"].map(|table| {
+        [
+            "memory_fts_data",
+            "memory_fts_idx",
+            "memory_fts_docsize",
+            "memory_fts_config",
+        ]
+        .map(|table| {
             let count = format!("SELECT count(*) FROM {table}");
             rows(&sandbox, Level::Public, &count).concat()
         })
@@ -230,7 +251,8 @@ fn f021_a_cut_file_is_reported_and_the_rest_is_served() {
     }
     let file = sandbox.level_file(Level::Internal);
     let db = rusqlite::Connection::open(&file).expect("the file");
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .expect("a checkpoint");
     drop(db);
     let bytes = std::fs::read(&file).expect("the file");
     std::fs::write(&file, &bytes[..bytes.len() / 3 + 100]).expect("cut");
@@ -240,9 +262,16 @@ fn f021_a_cut_file_is_reported_and_the_rest_is_served() {
         .expect_err("reported");
     assert_eq!(error.code, "unavailable");
     assert!(error.message.contains("INTERNAL"), "{error:?}");
-    assert_eq!(remora_tests::at(&store, Level::Public).get("PUBLIC").as_deref(), Some("words"));
     assert_eq!(
-        remora_tests::at(&store, Level::Restricted).get("RESTRICTED").as_deref(),
+        remora_tests::at(&store, Level::Public)
+            .get("PUBLIC")
+            .as_deref(),
+        Some("words")
+    );
+    assert_eq!(
+        remora_tests::at(&store, Level::Restricted)
+            .get("RESTRICTED")
+            .as_deref(),
         Some("words")
     );
 }
@@ -257,29 +286,32 @@ fn f022_seven_saves_at_once_are_seven_rows() {
             scope.spawn(move || session.save(&format!("k{i}"), "the same words"));
         }
     });
-    assert_eq!(rows(&sandbox, Level::Public, "SELECT count(*) FROM record"), ["Integer(7)"]);
+    assert_eq!(
+        rows(&sandbox, Level::Public, "SELECT count(*) FROM record"),
+        ["Integer(7)"]
+    );
 }
 
 /// cq27-dev/rag-rat #143
 #[test]
 fn f023_reading_goes_on_while_another_holds_the_write_lock() {
     let (sandbox, session) = with(&["heliotrope"]);
-    let locks: Vec<rusqlite::Connection> =
-        [sandbox.level_file(Level::Public), sandbox.path().join("sessions.db")]
-            .into_iter()
-            .map(|file| {
-                let db = rusqlite::Connection::open(file).expect("the file");
-                db.execute_batch("BEGIN IMMEDIATE").expect("the lock");
-                db
-            })
-            .collect();
-    let began = Instant::now();
+    let locks: Vec<rusqlite::Connection> = [
+        sandbox.level_file(Level::Public),
+        sandbox.path().join("sessions.db"),
+    ]
+    .into_iter()
+    .map(|file| {
+        let db = rusqlite::Connection::open(file).expect("the file");
+        db.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        db
+    })
+    .collect();
     let output = processes::child("field_cases::f023_read", &sandbox.path(), "")
         .output()
         .expect("a child");
     processes::said(output);
     assert_eq!(session.get("k0").as_deref(), Some("heliotrope"));
-    assert!(began.elapsed() < Duration::from_secs(4), "nothing waited: {:?}", began.elapsed());
     drop(locks);
 }
 
@@ -288,16 +320,23 @@ fn f023_reading_goes_on_while_another_holds_the_write_lock() {
 fn f023_read() {
     let (path, _) = processes::told();
     let clock = std::sync::Arc::default();
+    // Compiled before time is taken.
+    remora().tools().expect("tools");
+    let began = Instant::now();
     let store = remora_tests::open(&path, &clock).expect("a store");
     // A session that is known, and one that is not kept.
     let known = remora_tests::at(&store, Level::Public);
-    let once = store.one_shot(&SessionOptions::new(AGENT)).expect("a session");
+    let once = store
+        .one_shot(&SessionOptions::new(AGENT))
+        .expect("a session");
     for session in [known, once] {
         assert_eq!(session.get("k0").as_deref(), Some("heliotrope"));
         assert_eq!(session.search("heliotrope"), ["k0"]);
         assert_eq!(session.list(json!({})), ["k0"]);
         session.ask("memory_status", json!({}));
     }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(4), "nothing waited: {took:?}");
 }
 
 /// MemPalace/mempalace #2045, for seconds instead of minutes.
@@ -325,11 +364,15 @@ fn f026_writers_checkpoints_and_reopening_at_once_leave_a_whole_file() {
             while Instant::now() < until {
                 let db = rusqlite::Connection::open(&file).expect("the file");
                 db.busy_timeout(Duration::from_secs(5)).expect("set");
-                db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
+                db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                    .expect("a checkpoint");
             }
         });
     });
-    assert_eq!(rows(&sandbox, Level::Public, "PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(
+        rows(&sandbox, Level::Public, "PRAGMA integrity_check"),
+        ["ok"]
+    );
     fts_is_whole(&sandbox);
     assert!(sandbox.trail(Level::Public).len() > 10);
 }
@@ -347,7 +390,10 @@ fn f028_a_deleted_memory_can_be_saved_again() {
 #[test]
 fn f029_deleting_everything_of_one_agent_leaves_the_other_alone() {
     let (sandbox, session) = with(&["mine"]);
-    let other = sandbox.store.session("other", &SessionOptions::new("other")).expect("a session");
+    let other = sandbox
+        .store
+        .session("other", &SessionOptions::new("other"))
+        .expect("a session");
     other.save("k0", "theirs");
     session.ask("memory_delete", json!({ "key": "k0", "hide_lower": true }));
     assert_eq!(other.get("k0").as_deref(), Some("theirs"));
@@ -365,7 +411,11 @@ fn f031_deleting_what_is_not_there_is_not_found() {
         answers[1]["ok"]["id"].as_str().expect("an id").to_owned()
     };
     for key in ["absent", &id, &id[..8], "k"] {
-        assert_eq!(session.code("memory_delete", json!({ "key": key })), "not_found", "{key}");
+        assert_eq!(
+            session.code("memory_delete", json!({ "key": key })),
+            "not_found",
+            "{key}"
+        );
     }
     assert!(session.get("k0").is_some());
 }
@@ -375,7 +425,11 @@ fn f031_deleting_what_is_not_there_is_not_found() {
 fn f032_wildcards_delete_nothing() {
     let (_sandbox, session) = with(&["words", "words"]);
     for key in ["%", "_", "*", "k%", "k_", "k?"] {
-        assert_eq!(session.code("memory_delete", json!({ "key": key })), "not_found", "{key}");
+        assert_eq!(
+            session.code("memory_delete", json!({ "key": key })),
+            "not_found",
+            "{key}"
+        );
     }
     assert_eq!(session.list(json!({})).len(), 2);
 }
@@ -394,7 +448,11 @@ fn f034_a_tag_is_compared_whole() {
         ("AI", false),
         ("%", false),
     ] {
-        assert_eq!(session.list(json!({ "tag": tag })).len(), usize::from(found), "{tag}");
+        assert_eq!(
+            session.list(json!({ "tag": tag })).len(),
+            usize::from(found),
+            "{tag}"
+        );
     }
 }
 
@@ -427,7 +485,9 @@ fn f036_long_and_many_tags_are_refused_by_a_named_limit() {
 #[test]
 fn f037_pages_of_one_moment_have_every_memory_once() {
     let (_sandbox, session) = public();
-    let mut saved: Vec<String> = (0..119).map(|i| format!("k{:03}", (i * 37) % 119)).collect();
+    let mut saved: Vec<String> = (0..119)
+        .map(|i| format!("k{:03}", (i * 37) % 119))
+        .collect();
     for key in &saved {
         session.save(key, "words");
     }
@@ -462,12 +522,23 @@ fn f038_the_second_page_is_another_and_more_is_reported() {
 fn f039_agents_can_be_enumerated() {
     let sandbox = Sandbox::new();
     for agent in ["tianda-wc-plugin", "other"] {
-        sandbox.store.session(&format!("s-{agent}"), &SessionOptions::new(agent)).expect("a session");
+        sandbox
+            .store
+            .session(&format!("s-{agent}"), &SessionOptions::new(agent))
+            .expect("a session");
     }
-    let agents: Vec<String> =
-        sandbox.store.sessions().expect("sessions").into_iter().map(|row| row.agent).collect();
+    let agents: Vec<String> = sandbox
+        .store
+        .sessions()
+        .expect("sessions")
+        .into_iter()
+        .map(|row| row.agent)
+        .collect();
     assert_eq!(agents, ["other", "tianda-wc-plugin"]);
-    let near = sandbox.store.session("s", &SessionOptions::new("tianda")).expect("a session");
+    let near = sandbox
+        .store
+        .session("s", &SessionOptions::new("tianda"))
+        .expect("a session");
     assert!(near.list(json!({})).is_empty());
 }
 
@@ -480,10 +551,16 @@ fn f040_moments_are_utc_wherever_the_machine_is() {
         .output()
         .expect("a child");
     processes::said(output);
-    let found = sandbox.at(Level::Public).ask("memory_get", json!({ "key": "k" }));
+    let found = sandbox
+        .at(Level::Public)
+        .ask("memory_get", json!({ "key": "k" }));
     assert_eq!(found["created_at"], "2026-11-30T02:00:00.000Z");
     assert_eq!(
-        rows(&sandbox, Level::Public, "SELECT created_at, date(created_at) FROM record"),
+        rows(
+            &sandbox,
+            Level::Public,
+            "SELECT created_at, date(created_at) FROM record"
+        ),
         ["2026-11-30 02:00:00.000|2026-11-30"]
     );
 }
@@ -571,7 +648,10 @@ fn f047_a_fact_about_the_same_person_replaces_nothing() {
     session.save("Ann's role", "Ann is CTO of X");
     session.save("X GitHub admin", "Ann administers the X GitHub org");
     assert_eq!(session.search("Ann CTO").len(), 2);
-    assert_eq!(session.get("Ann's role").as_deref(), Some("Ann is CTO of X"));
+    assert_eq!(
+        session.get("Ann's role").as_deref(),
+        Some("Ann is CTO of X")
+    );
 }
 
 /// omega-memory/omega-memory PR #73
@@ -579,7 +659,10 @@ fn f047_a_fact_about_the_same_person_replaces_nothing() {
 fn f048_near_repeats_are_two_rows() {
     let (_sandbox, session) = with(&["run 41 scored 0.812", "run 42 scored 0.813"]);
     assert_eq!(session.list(json!({})).len(), 2);
-    assert_eq!(session.save("k0", "run 41 scored 0.812")["outcome"], "unchanged");
+    assert_eq!(
+        session.save("k0", "run 41 scored 0.812")["outcome"],
+        "unchanged"
+    );
 }
 
 /// alphaonedev/ai-memory-mcp #1787 and mnemosyne-oss/mnemosyne #944
@@ -600,13 +683,19 @@ fn f049_f050_a_session_cannot_approve_what_waits() {
     }
     // Nor by saying who it is.
     assert_eq!(
-        agent.ask("memory_save", json!({ "key": "k", "content": "heliotrope", "origin": "USER" }))["outcome"],
+        agent.ask(
+            "memory_save",
+            json!({ "key": "k", "content": "heliotrope", "origin": "USER" })
+        )["outcome"],
         "pending"
     );
     for session in [agent, sandbox.at(Level::Public)] {
         assert_eq!(session.get("k").as_deref(), Some("the person's words"));
         assert!(session.search("heliotrope").is_empty());
-        assert_eq!(session.ask("memory_status", json!({}))["shelves"][0]["pending"], 1);
+        assert_eq!(
+            session.ask("memory_status", json!({}))["shelves"][0]["pending"],
+            1
+        );
     }
 }
 
@@ -618,7 +707,10 @@ fn f052_saving_over_a_higher_memory_says_nothing_of_it() {
     let (_other, alone) = public();
     let save = |session: &Session| session.raw("memory_save", r#"{"key":"k","content":"mine"}"#);
     assert_eq!(save(&sandbox.at(Level::Public)), save(&alone));
-    assert_eq!(sandbox.at(Level::Restricted).get("k").as_deref(), Some("secret"));
+    assert_eq!(
+        sandbox.at(Level::Restricted).get("k").as_deref(),
+        Some("secret")
+    );
     assert_eq!(sandbox.at(Level::Public).get("k").as_deref(), Some("mine"));
 }
 
@@ -629,7 +721,8 @@ fn f053_a_low_memory_that_a_high_one_superseded_shows_nothing_of_it() {
     let low = sandbox.at(Level::Public);
     low.save_tagged("k", "heliotrope", &["t"]);
     let everything = || {
-        let steps = json!([{ "do": "shelves" }, { "do": "everything", "key": "k", "text": "heliotrope" }]);
+        let steps =
+            json!([{ "do": "shelves" }, { "do": "everything", "key": "k", "text": "heliotrope" }]);
         format!(
             "{:?} {:?} {:?}",
             low.told(steps),
@@ -656,12 +749,25 @@ fn f053_a_low_memory_that_a_high_one_superseded_shows_nothing_of_it() {
 #[test]
 fn f054_wildcards_in_an_agents_name_are_literal() {
     let sandbox = Sandbox::new();
-    let agents = ["e%/x", "e", "ex", "foo_bar", "fooXbar", "foo%5fbar", "FOO_BAR", "..", "%"];
+    let agents = [
+        "e%/x",
+        "e",
+        "ex",
+        "foo_bar",
+        "fooXbar",
+        "foo%5fbar",
+        "FOO_BAR",
+        "..",
+        "%",
+    ];
     let sessions: Vec<Session> = agents
         .iter()
         .enumerate()
         .map(|(i, agent)| {
-            sandbox.store.session(&format!("s{i}"), &SessionOptions::new(*agent)).expect("a session")
+            sandbox
+                .store
+                .session(&format!("s{i}"), &SessionOptions::new(*agent))
+                .expect("a session")
         })
         .collect();
     for (agent, session) in agents.iter().zip(&sessions) {
@@ -680,7 +786,10 @@ fn f055_another_identity_on_the_same_store_finds_nothing() {
     session.save_tagged("k", "heliotrope", &["t"]);
     let store = sandbox.reopen().expect("a store");
     for other in [
-        store.session("other", &SessionOptions::new("other").taint(Level::Restricted)),
+        store.session(
+            "other",
+            &SessionOptions::new("other").taint(Level::Restricted),
+        ),
         store.one_shot(&SessionOptions::new("other").taint(Level::Restricted)),
     ] {
         let other = other.expect("a session");
@@ -688,7 +797,12 @@ fn f055_another_identity_on_the_same_store_finds_nothing() {
         assert!(other.list(json!({})).is_empty());
         assert!(other.list(json!({ "tag": "t" })).is_empty());
         assert_eq!(other.get("k"), None);
-        assert!(!other.ask("memory_status", json!({})).to_string().contains(r#""t""#));
+        assert!(
+            !other
+                .ask("memory_status", json!({}))
+                .to_string()
+                .contains(r#""t""#)
+        );
     }
 }
 
@@ -698,11 +812,17 @@ fn f056_there_is_no_namespace_to_leave_out() {
     for tool in remora().tools().expect("tools") {
         let schema: Value = serde_json::from_str(&tool.input_schema).expect("JSON");
         for name in ["agent", "namespace", "project", "session", "user"] {
-            assert!(schema["properties"].get(name).is_none(), "{} {name}", tool.name);
+            assert!(
+                schema["properties"].get(name).is_none(),
+                "{} {name}",
+                tool.name
+            );
         }
     }
     let (_sandbox, session) = public();
-    let error = session.raw("memory_list", r#"{"agent":"other"}"#).expect_err("refused");
+    let error = session
+        .raw("memory_list", r#"{"agent":"other"}"#)
+        .expect_err("refused");
     assert_eq!(error.code, "invalid_argument");
 }
 
@@ -722,12 +842,23 @@ fn f058_nothing_is_cut_inside_a_character() {
             assert_eq!(session.list(json!({ "tag": tag })), [key.as_str()]);
         }
     }
-    let answer = session.ask("memory_search", json!({ "query": "heliotrope", "max_results": 100 }));
+    let answer = session.ask(
+        "memory_search",
+        json!({ "query": "heliotrope", "max_results": 100 }),
+    );
     let hits = answer["results"].as_array().expect("results");
     assert!(!hits.is_empty());
     for hit in hits {
-        assert!(hit["content"].as_str().is_some_and(|content| content.len() <= 1024));
-        assert!(hit["snippet"].as_str().is_some_and(|snippet| snippet.len() <= 240));
+        assert!(
+            hit["content"]
+                .as_str()
+                .is_some_and(|content| content.len() <= 1024)
+        );
+        assert!(
+            hit["snippet"]
+                .as_str()
+                .is_some_and(|snippet| snippet.len() <= 240)
+        );
         assert_eq!(hit["content_truncated"], true);
     }
 }
@@ -773,7 +904,11 @@ fn f063_words_from_outside_are_kept_apart() {
         json!({ "key": "k", "content": text, "source": "https://evil.example" }),
     );
     assert_eq!(saved["standing"], "quarantined");
-    for session in [tool, sandbox.at(Level::Public), sandbox.at(Level::Restricted)] {
+    for session in [
+        tool,
+        sandbox.at(Level::Public),
+        sandbox.at(Level::Restricted),
+    ] {
         assert_eq!(session.get("k"), None);
         assert!(session.search("ignore previous instructions").is_empty());
         assert!(session.list(json!({})).is_empty());
@@ -800,19 +935,30 @@ fn f068_tags_as_a_json_string_are_read_and_content_that_is_json_stays_text() {
 fn f069_many_long_hits_fit_into_an_answer() {
     let (_sandbox, session) = public();
     for i in 0..120 {
-        session.save(&format!("k{i:03}"), &"common \"words\" \\ of\n many ".repeat(2000));
+        session.save(
+            &format!("k{i:03}"),
+            &"common \"words\" \\ of\n many ".repeat(2000),
+        );
     }
     for most in [20, 100] {
         let answer = session
-            .raw("memory_search", &json!({ "query": "common", "max_results": most }).to_string())
+            .raw(
+                "memory_search",
+                &json!({ "query": "common", "max_results": most }).to_string(),
+            )
             .expect("an answer");
         assert!(answer.len() <= 64 * 1024, "{} bytes", answer.len());
         let answer: Value = serde_json::from_str(&answer).expect("JSON");
         let hits = answer["results"].as_array().expect("results").len();
-        assert!(hits == most || answer["truncated"] == true, "{hits} of {most}");
+        assert!(
+            hits == most || answer["truncated"] == true,
+            "{hits} of {most}"
+        );
         assert!(hits >= 20, "{hits}");
     }
-    let list = session.raw("memory_list", r#"{"limit":200}"#).expect("an answer");
+    let list = session
+        .raw("memory_list", r#"{"limit":200}"#)
+        .expect("an answer");
     assert!(list.len() <= 64 * 1024, "{} bytes", list.len());
     assert_eq!(session.list(json!({ "limit": 200 })).len(), 120);
 }
@@ -825,12 +971,18 @@ fn f076_saving_what_was_recalled_adds_no_rows() {
         let recalled = session.get("k0").expect("it");
         assert_eq!(session.save("k0", &recalled)["outcome"], "unchanged");
     }
-    assert_eq!(rows(&sandbox, Level::Public, "SELECT count(*) FROM record"), ["Integer(1)"]);
+    assert_eq!(
+        rows(&sandbox, Level::Public, "SELECT count(*) FROM record"),
+        ["Integer(1)"]
+    );
     // Nor does a model that repeats the person's words make them its own.
     let agent = sandbox
         .store
         .session("agent", &SessionOptions::new(AGENT).origin(Origin::Agent))
         .expect("a session");
     assert_eq!(agent.save("k0", "words to recall")["outcome"], "unchanged");
-    assert_eq!(agent.ask("memory_get", json!({ "key": "k0" }))["origin"], "USER");
+    assert_eq!(
+        agent.ask("memory_get", json!({ "key": "k0" }))["origin"],
+        "USER"
+    );
 }

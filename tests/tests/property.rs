@@ -32,24 +32,56 @@ const WORDS: [&str; 6] = [
     "用户 apples",
 ];
 const TAGS: [&[&str]; 4] = [&[], &["x"], &["x", "y"], &["y", "z"]];
-const QUERIES: [&str; 5] = ["apple", "pear plum", "apple-pear", "quince 用户 nothing", "a b"];
+const QUERIES: [&str; 5] = [
+    "apple",
+    "pear plum",
+    "apple-pear",
+    "quince 用户 nothing",
+    "a b",
+];
 
 /// Something that a session does.
 #[derive(Clone, Debug)]
 enum Act {
     Raise(usize),
-    Save { key: usize, words: usize, tags: usize },
+    Save {
+        key: usize,
+        words: usize,
+        tags: usize,
+    },
     /// Saves what ends so many steps later.
-    SaveFor { key: usize, words: usize, steps: i64 },
+    SaveFor {
+        key: usize,
+        words: usize,
+        steps: i64,
+    },
     /// Saves in place of what it sees under another key.
-    Supersede { key: usize, of: usize, words: usize },
-    Delete { key: usize, hide_lower: bool },
-    Get { key: usize },
-    Search { query: usize, most: usize },
-    List { tags: usize, all: bool, limit: usize },
+    Supersede {
+        key: usize,
+        of: usize,
+        words: usize,
+    },
+    Delete {
+        key: usize,
+        hide_lower: bool,
+    },
+    Get {
+        key: usize,
+    },
+    Search {
+        query: usize,
+        most: usize,
+    },
+    List {
+        tags: usize,
+        all: bool,
+        limit: usize,
+    },
     Status,
     /// With an argument that is ignored.
-    Meddle { key: usize },
+    Meddle {
+        key: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -121,8 +153,12 @@ impl Fixed {
             .map(|(number, clearance)| {
                 // One of them speaks as a model, one as a tool.
                 let origin = [Origin::User, Origin::Agent, Origin::User, Origin::Tool][number];
-                let options = SessionOptions::new(AGENT).clearance(clearance).origin(origin);
-                store.session(&format!("s{number}"), &options).expect("a session")
+                let options = SessionOptions::new(AGENT)
+                    .clearance(clearance)
+                    .origin(origin);
+                store
+                    .session(&format!("s{number}"), &options)
+                    .expect("a session")
             })
             .collect();
         Self {
@@ -145,7 +181,10 @@ impl Fixed {
         let now = BEGAN + number * 1000;
         self.clock.set(now);
         // Ids tell the step that made them, whatever else has happened.
-        self.ids.store(u64::try_from(number).expect("a short history") << 16, Ordering::SeqCst);
+        self.ids.store(
+            u64::try_from(number).expect("a short history") << 16,
+            Ordering::SeqCst,
+        );
         let session = &self.sessions[step.session];
         let told = |tool: &str, arguments: Value| match session.raw(tool, &arguments.to_string()) {
             Ok(answer) => answer,
@@ -183,13 +222,15 @@ impl Fixed {
                 }]));
                 format!("{seen:?} {:?}", put.expect("the puppet answers"))
             }
-            Act::Delete { key, hide_lower } => {
-                told("memory_delete", json!({ "key": KEYS[*key], "hide_lower": hide_lower }))
-            }
+            Act::Delete { key, hide_lower } => told(
+                "memory_delete",
+                json!({ "key": KEYS[*key], "hide_lower": hide_lower }),
+            ),
             Act::Get { key } => told("memory_get", json!({ "key": KEYS[*key] })),
-            Act::Search { query, most } => {
-                told("memory_search", json!({ "query": QUERIES[*query], "max_results": most }))
-            }
+            Act::Search { query, most } => told(
+                "memory_search",
+                json!({ "query": QUERIES[*query], "max_results": most }),
+            ),
             Act::List { tags, all, limit } => told(
                 "memory_list",
                 json!({
@@ -197,9 +238,10 @@ impl Fixed {
                 }),
             ),
             Act::Status => told("memory_status", json!({})),
-            Act::Meddle { key } => {
-                told("memory_get", json!({ "key": KEYS[*key], "taint": "RESTRICTED" }))
-            }
+            Act::Meddle { key } => told(
+                "memory_get",
+                json!({ "key": KEYS[*key], "taint": "RESTRICTED" }),
+            ),
         }
     }
 }
@@ -216,17 +258,25 @@ fn everything(session: &Session) -> String {
     }
     for query in QUERIES {
         for most in [1, 2, 100] {
-            told("memory_search", json!({ "query": query, "max_results": most }));
+            told(
+                "memory_search",
+                json!({ "query": query, "max_results": most }),
+            );
         }
     }
     for tags in TAGS {
         for limit in [1, 3] {
             told("memory_list", json!({ "tags": tags, "limit": limit }));
-            told("memory_list", json!({ "tags": tags, "match": "all", "limit": limit }));
+            told(
+                "memory_list",
+                json!({ "tags": tags, "match": "all", "limit": limit }),
+            );
         }
     }
     told("memory_status", json!({}));
-    let raw = session.told(json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]));
+    let raw = session.told(
+        json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]),
+    );
     writeln!(text, "{raw:?}").expect("a String takes it");
     text
 }
@@ -240,8 +290,17 @@ fn dump(store: &Path, level: Level) -> String {
     let db = rusqlite::Connection::open(file).expect("the file");
     let mut text = String::new();
     for table in [
-        "meta", "record", "record_tag", "edge", "stamp", "usage", "event", "memory_terms",
-        "memory_fts_docsize", "live_memory", "sqlite_schema",
+        "meta",
+        "record",
+        "record_tag",
+        "edge",
+        "stamp",
+        "usage",
+        "event",
+        "memory_terms",
+        "memory_fts_docsize",
+        "live_memory",
+        "sqlite_schema",
     ] {
         let mut statement = db
             .prepare(&format!("SELECT * FROM {table}"))
@@ -316,7 +375,12 @@ fn low(steps: &[Step], level: usize) -> Vec<bool> {
         .collect()
 }
 
-fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, sessions: [bool; SESSIONS]) {
+fn assert_purge(
+    steps: &[Step],
+    clearances: [Level; SESSIONS],
+    level: usize,
+    sessions: [bool; SESSIONS],
+) {
     let (whole, less) = (Fixed::new(clearances), Fixed::new(clearances));
     let removed = purged(steps, level, &sessions);
     let low = low(steps, level);
@@ -328,7 +392,8 @@ fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, ses
         let without = less.step(number, step);
         if low[number] {
             assert_eq!(
-                answer, without,
+                answer,
+                without,
                 "step {number}, {step:?}, with and without what {sessions:?} did above {}",
                 Level::ALL[level]
             );
@@ -338,7 +403,10 @@ fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, ses
         let (with, without) = (dump(&whole.path(), *kept), dump(&less.path(), *kept));
         let only = |one: &str, other: &str| -> Vec<String> {
             let there: Vec<&str> = other.lines().collect();
-            one.lines().filter(|line| !there.contains(line)).map(str::to_owned).collect()
+            one.lines()
+                .filter(|line| !there.contains(line))
+                .map(str::to_owned)
+                .collect()
         };
         assert!(
             with == without,
@@ -424,18 +492,39 @@ fn a_high_save_of_a_low_key_leaves_no_trace() {
         },
     };
     let look = |session, act| Step { session, act };
-    let mut steps = vec![save(0, 0), save(1, 1), look(1, Act::Raise(2)), save(1, 2), save(0, 3)];
+    let mut steps = vec![
+        save(0, 0),
+        save(1, 1),
+        look(1, Act::Raise(2)),
+        save(1, 2),
+        save(0, 3),
+    ];
     for act in [
-        Act::Delete { key: 0, hide_lower: true },
-        Act::Save { key: 1, words: 4, tags: 2 },
-        Act::Supersede { key: 2, of: 0, words: 5 },
+        Act::Delete {
+            key: 0,
+            hide_lower: true,
+        },
+        Act::Save {
+            key: 1,
+            words: 4,
+            tags: 2,
+        },
+        Act::Supersede {
+            key: 2,
+            of: 0,
+            words: 5,
+        },
         Act::Meddle { key: 0 },
     ] {
         steps.push(look(1, act));
         for looks in [
             Act::Get { key: 0 },
             Act::Search { query: 0, most: 3 },
-            Act::List { tags: 0, all: false, limit: 3 },
+            Act::List {
+                tags: 0,
+                all: false,
+                limit: 3,
+            },
             Act::Status,
         ] {
             steps.push(look(0, looks));
@@ -443,6 +532,11 @@ fn a_high_save_of_a_low_key_leaves_no_trace() {
         steps.push(save(2, 1));
     }
     for level in 0..3 {
-        assert_purge(&steps, [Level::Restricted; SESSIONS], level, [true; SESSIONS]);
+        assert_purge(
+            &steps,
+            [Level::Restricted; SESSIONS],
+            level,
+            [true; SESSIONS],
+        );
     }
 }

@@ -20,7 +20,11 @@ fn rows(operations: &[&str]) -> Vec<Row> {
         .into_iter()
         .filter(|row| operations.contains(&row.operation.as_str()))
         .collect();
-    assert_eq!(rows.len(), operations.len() * 16, "every pair of every operation");
+    assert_eq!(
+        rows.len(),
+        operations.len() * 16,
+        "every pair of every operation"
+    );
     rows
 }
 
@@ -55,9 +59,10 @@ fn call_of(operation: &str) -> (&'static str, Value) {
         "memory_search" => ("memory_search", json!({ "query": QUERY })),
         "memory_status" => ("memory_status", json!({})),
         "memory_save" => ("memory_save", json!({ "key": "k", "content": "newer" })),
-        "memory_save-another-key" => {
-            ("memory_save", json!({ "key": "another", "content": "newer" }))
-        }
+        "memory_save-another-key" => (
+            "memory_save",
+            json!({ "key": "another", "content": "newer" }),
+        ),
         "memory_delete" => ("memory_delete", json!({ "key": "k" })),
         "memory_delete-hide-lower" => ("memory_delete", json!({ "key": "k", "hide_lower": true })),
         other => panic!("no tool does {other}"),
@@ -138,7 +143,10 @@ fn prepare(row: &Row) -> (Sandbox, Session) {
     let record = level(&row.record);
     sandbox
         .store
-        .session("by another", &remora_host::SessionOptions::new(remora_tests::AGENT).taint(record))
+        .session(
+            "by another",
+            &remora_host::SessionOptions::new(remora_tests::AGENT).taint(record),
+        )
         .expect("a session")
         .save_tagged("k", WORDS, &[TAG]);
     let session = sandbox.at(level(&row.session));
@@ -233,9 +241,7 @@ fn the_host_alone_holds_to_the_truth_table() {
                 .expect("the puppet answers");
             own[1]["ok"]["id"].clone()
         };
-        let put = |key: &str, supersedes: Value| {
-            json!([{ "do": "put", "key": key, "content": "newer", "supersedes": supersedes }])
-        };
+        let put = |key: &str, supersedes: Value| json!([{ "do": "put", "key": key, "content": "newer", "supersedes": supersedes }]);
         let steps = match row.operation.as_str() {
             "put" => put("k", json!([])),
             "put-another-key" => put("another", json!([])),
@@ -259,7 +265,11 @@ fn the_host_alone_holds_to_the_truth_table() {
                 }
                 (_, receipt) => format!(
                     "{} {} {}",
-                    receipt["outcome"].as_str().expect("an outcome").to_lowercase().replace("outcome::", ""),
+                    receipt["outcome"]
+                        .as_str()
+                        .expect("an outcome")
+                        .to_lowercase()
+                        .replace("outcome::", ""),
                     receipt["level"].as_str().expect("a level"),
                     receipt["version"]
                 ),
@@ -278,7 +288,9 @@ fn served(import: &str, record: &str, shelves: &Value) -> String {
         assert!(answer.get("err").is_none(), "{shelf}");
         let something = match import {
             "fetch" => answer["content"] == WORDS,
-            "page" | "search" => answer["items"].as_array().is_some_and(|items| items.len() == 1),
+            "page" | "search" => answer["items"]
+                .as_array()
+                .is_some_and(|items| items.len() == 1),
             "present" => *answer == json!(true),
             "counts" => *answer == json!(1),
             "tags" => *answer == json!([TAG]),

@@ -26,8 +26,8 @@ use std::thread;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
-    ErrorData, GetMeta, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage,
-    ServerResult,
+    ErrorData, GetMeta, JsonRpcMessage, JsonRpcRequest, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use serde::de::IgnoredAny;
@@ -205,7 +205,10 @@ impl Transport<RoleServer> for Stdio {
             };
             match read {
                 Ok(Some(message)) if self.begun => return Some(message),
-                Ok(Some(request @ JsonRpcMessage::Request(_))) => return Some(request),
+                Ok(Some(JsonRpcMessage::Request(request))) => match too_early(&request) {
+                    None => return Some(JsonRpcMessage::Request(request)),
+                    Some(refusal) => drop(self.write(&refusal.into())),
+                },
                 Ok(_) => {}
                 // Where it can't be written, the next turn ends the connection.
                 Err(refusal) => drop(self.write(&refusal.into())),
@@ -345,6 +348,28 @@ fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
             })
         }
         (_, id) => Err(Refusal::no_message(id, "A request has a method, a string")),
+    }
+}
+
+/// The answer to a request that nothing has gone before, where it needs that.
+///
+/// A request may also bring all that `initialize` would have said, in its metadata:
+/// rmcp checks that where there is any sign of it.
+fn too_early(request: &JsonRpcRequest<ClientRequest>) -> Option<Refusal> {
+    let id = request.id.clone();
+    match &request.request {
+        ClientRequest::InitializeRequest(_)
+        | ClientRequest::PingRequest(_)
+        | ClientRequest::DiscoverRequest(_) => None,
+        ClientRequest::CustomRequest(custom) if custom.method == "initialize" => {
+            let what = "The parameters of initialize can't be read".to_owned();
+            Some(Refusal::bad_parameters(id, what))
+        }
+        other if other.get_meta().protocol_version().is_some() => None,
+        _ => Some(Refusal::no_message(
+            Some(id),
+            "Send initialize first: nothing else is answered before it but ping",
+        )),
     }
 }
 

@@ -335,7 +335,10 @@ fn act(step: &Step, shelves: &mut Vec<Shelf>) -> Result<Value, MemoryError> {
     })
 }
 
-#[expect(unconditional_recursion, reason = "it is what the puppet is told to do")]
+#[expect(
+    unconditional_recursion,
+    reason = "it is what the puppet is told to do"
+)]
 fn recurse(depth: u64) -> u64 {
     std::hint::black_box(recurse(std::hint::black_box(depth) + 1)) + 1
 }
@@ -360,7 +363,13 @@ fn everything(shelf: &Shelf, key: &str, text: &str) -> Value {
 }
 
 fn level(level: glue::remora::memory::types::Level) -> Value {
-    json!(format!("{level:?}").rsplit("::").next().unwrap_or("").to_uppercase())
+    json!(
+        format!("{level:?}")
+            .rsplit("::")
+            .next()
+            .unwrap_or("")
+            .to_uppercase()
+    )
 }
 
 fn memory(memory: &Memory) -> Value {
