@@ -276,12 +276,7 @@ pub enum HostDecided {
 
 impl HostDecided {
     /// All, in the order in which notices name them.
-    pub const ALL: [Self; 4] = [
-        Self::Classification,
-        Self::Level,
-        Self::Taint,
-        Self::Origin,
-    ];
+    pub const ALL: [Self; 4] = [Self::Classification, Self::Level, Self::Taint, Self::Origin];
 
     /// The argument's name.
     #[must_use]
