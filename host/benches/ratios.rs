@@ -20,7 +20,9 @@ use remora_host::storage::{Access, Draft, Entry, SqliteStorage, StorageProvider}
 use remora_host::{Level, Plugin, PluginOptions, Session, SessionOptions, Store, SystemClock};
 
 fn main() {
-    let numbers: Vec<usize> = std::env::args().filter_map(|arg| arg.parse().ok()).collect();
+    let numbers: Vec<usize> = std::env::args()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
     let records = numbers.first().copied().unwrap_or(10_000);
     let rounds = numbers.get(1).copied().unwrap_or(400);
 
@@ -89,6 +91,7 @@ impl Bench {
             taint: row.taint,
             origin: row.origin,
             read_only: None,
+            trail: row.taint,
             now: remora_host::Clock::now(&SystemClock),
             deadline: Instant::now() + Duration::from_secs(10),
         }
@@ -121,7 +124,11 @@ impl Bench {
 
     fn key(&mut self) -> String {
         let level = Level::ALL[self.random.below(4)];
-        format!("{}-{}", level.file_stem(), self.random.below(self.records / 4))
+        format!(
+            "{}-{}",
+            level.file_stem(),
+            self.random.below(self.records / 4)
+        )
     }
 
     fn get(&mut self, rounds: usize) -> (Vec<Duration>, Vec<Duration>) {
@@ -220,8 +227,11 @@ fn first_answer(folder: &Path) {
             writeln!(input, r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{{"name":"bench","version":"0"}}}}}}"#)
                 .expect("it reads");
             output.read_line(&mut line).expect("it answers");
-            writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#)
-                .expect("it reads");
+            writeln!(
+                input,
+                r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#
+            )
+            .expect("it reads");
             writeln!(input, r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"memory_get","arguments":{{"key":"k"}}}}}}"#)
                 .expect("it reads");
             line.clear();
@@ -233,7 +243,10 @@ fn first_answer(folder: &Path) {
         // The first start compiles; the second may still find the cache being
         // written.
         if start == 0 {
-            println!("first start, compiling: {:.0} ms", elapsed.as_secs_f64() * 1e3);
+            println!(
+                "first start, compiling: {:.0} ms",
+                elapsed.as_secs_f64() * 1e3
+            );
             std::thread::sleep(Duration::from_secs(1));
         } else {
             times.push(elapsed);

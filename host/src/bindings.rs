@@ -14,7 +14,6 @@ use crate::{clock, level, provenance};
 mod generated {
     #![expect(
         missing_docs,
-        clippy::all,
         reason = "generated from wit/, where every item is documented"
     )]
 

@@ -133,7 +133,12 @@ mod tests {
 
     #[test]
     fn refuses_other_spellings() {
-        for text in ["2026-11-30T01:04:33.042", "2026-11-30", "", "2026-11-30 01:04:33"] {
+        for text in [
+            "2026-11-30T01:04:33.042",
+            "2026-11-30",
+            "",
+            "2026-11-30 01:04:33",
+        ] {
             assert_eq!(Instant::from_sql(text), None, "{text}");
         }
     }

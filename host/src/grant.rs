@@ -390,13 +390,7 @@ impl Shelves for Nothing {
         Self::refuse()
     }
 
-    fn page(
-        &mut self,
-        _: Level,
-        _: &Filter,
-        _: Option<&str>,
-        _: usize,
-    ) -> Result<Memories, Error> {
+    fn page(&mut self, _: Level, _: &Filter, _: Option<&str>, _: usize) -> Result<Memories, Error> {
         Self::refuse()
     }
 

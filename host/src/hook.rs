@@ -189,7 +189,14 @@ mod tests {
 
     #[test]
     fn leaves_other_arguments_as_they_came() {
-        for arguments in ["", "  ", r#"{ "key" : 1e2 , "x":{"level":1}}"#, "[1]", "null", "7"] {
+        for arguments in [
+            "",
+            "  ",
+            r#"{ "key" : 1e2 , "x":{"level":1}}"#,
+            "[1]",
+            "null",
+            "7",
+        ] {
             let screened = screen(arguments).expect("passed on");
             assert_eq!(screened.arguments, arguments);
             assert!(screened.ignored.is_empty());
@@ -220,7 +227,10 @@ mod tests {
     fn notices_come_first_and_last_in_the_object() {
         let both = [HostDecided::Classification, HostDecided::Taint];
         let with = notice(r#"{"a":1,"notices":["own"]}"#.to_owned(), &both);
-        assert!(with.starts_with(r#"{"a":1,"notices":["The argument \"classification\""#), "{with}");
+        assert!(
+            with.starts_with(r#"{"a":1,"notices":["The argument \"classification\""#),
+            "{with}"
+        );
         assert!(with.ends_with(r#"not the caller.","own"]}"#), "{with}");
         let without = notice(r#"{"a":1}"#.to_owned(), &both[..1]);
         assert_eq!(

@@ -73,7 +73,11 @@ impl Level {
     /// The higher of the two: what a session has observed after both.
     #[must_use]
     pub const fn join(self, other: Self) -> Self {
-        if can_flow_to(self, other) { other } else { self }
+        if can_flow_to(self, other) {
+            other
+        } else {
+            self
+        }
     }
 
     /// The levels that a session at `taint` may read, its own first.
@@ -138,7 +142,10 @@ mod tests {
 
     #[test]
     fn names_are_read_in_any_case() {
-        assert_eq!("Confidential".parse::<Level>().ok(), Some(Level::Confidential));
+        assert_eq!(
+            "Confidential".parse::<Level>().ok(),
+            Some(Level::Confidential)
+        );
         assert!("SECRET".parse::<Level>().is_err());
         assert!("".parse::<Level>().is_err());
     }

@@ -6,17 +6,27 @@
 //! only what the session may read:
 //!
 //! ```
-//! use remora_host::{Level, Plugin, PluginOptions, SessionOptions, Store};
+//! use remora_host::{Level, Origin, Plugin, PluginOptions, SessionOptions, Store};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     # let folder = tempfile::tempdir()?;
 //!     # std::env::set_current_dir(&folder)?;
 //!     let store = Store::open("memory")?;
-//!     let plugin = Plugin::embedded(PluginOptions::default())?;
+//!     // One for the process. With a cache folder only the first start compiles.
+//!     let options = PluginOptions {
+//!         cache_folder: Some("cache".into()),
+//!         ..PluginOptions::default()
+//!     };
+//!     let plugin = Plugin::embedded(options)?;
+//!     for tool in plugin.tools()? {
+//!         println!("{}: {}", tool.name, tool.description);
+//!     }
 //!
 //!     // One session for each conversation. It is kept under its name: started
-//!     // again it has observed what it had observed before.
-//!     let session = store.session("ticket-4711", &SessionOptions::new("helpdesk"))?;
+//!     // again it has observed what it had observed before. The model calls the
+//!     // tools, so the words are its own and not the person's.
+//!     let helpdesk = SessionOptions::new("helpdesk").origin(Origin::Agent);
+//!     let session = store.session("ticket-4711", &helpdesk)?;
 //!     plugin.invoke(
 //!         &session,
 //!         "memory_save",
@@ -34,7 +44,7 @@
 //!     )?;
 //!
 //!     // Another conversation of the same agent sees the one and not the other.
-//!     let other = store.session("ticket-4712", &SessionOptions::new("helpdesk"))?;
+//!     let other = store.session("ticket-4712", &helpdesk)?;
 //!     let hours = plugin.invoke(&other, "memory_get", r#"{"key": "opening hours"}"#)?;
 //!     assert!(hours.contains("Nine to five."));
 //!     let customer = plugin.invoke(&other, "memory_get", r#"{"key": "customer"}"#)?;
@@ -42,6 +52,24 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Calling
+//!
+//! [`Plugin::invoke`] blocks, for as long as [`CallLimits`] allows at most: from
+//! async code call it on a thread that may block. It can be called from any
+//! number of threads; each call gets an instance of its own. A failure is a
+//! [`ToolError`], which is what a model should be told; [`Error`] is for the
+//! host. Everything in this crate that a model can reach goes through a
+//! [`Session`]; [`Store::sessions`] and [`Store::events`] are for the operator.
+//!
+//! # In a Cargo.toml
+//!
+//! ```toml
+//! remora-host = { path = "…/remora/host", default-features = false }
+//! ```
+//!
+//! The default feature `cli` is the binary's. Building needs the target
+//! `wasm32-unknown-unknown`, for the component.
 //!
 //! # Where the policy is
 //!
@@ -57,7 +85,8 @@
 //!
 //! [`Plugin`] owns its engine and linker. A host that has these already calls
 //! [`add_to_linker`], makes a [`Grant`] for each call and uses the typed
-//! [`bindings`].
+//! [`bindings`]. Before it passes a model's arguments on it calls [`screen`], and
+//! [`notice`] after: what only the host decides is taken out there.
 //!
 //! # Other databases
 //!

@@ -50,7 +50,8 @@ pub const EMBEDDED_COMPONENT: &[u8] =
 #[derive(Clone, Debug)]
 pub struct PluginOptions {
     /// Where compiled components are kept between runs. It holds machine code
-    /// that will be run, so it must belong to the user alone. None: nowhere.
+    /// that will be run, so it must belong to the user alone. None: nowhere, and
+    /// each [`Plugin`] takes a second or so to compile.
     pub cache_folder: Option<PathBuf>,
     /// What one call may do.
     pub limits: CallLimits,
@@ -218,7 +219,7 @@ impl Plugin {
         })
     }
 
-    /// Calls a tool for a session, with arguments and answer in JSON.
+    /// Calls a tool for a session, with arguments and answer in JSON. Blocks.
     ///
     /// The session is read afresh, what only the host decides is taken out of
     /// the arguments and audited, then the plugin answers.
@@ -362,14 +363,12 @@ fn engine(options: &PluginOptions) -> Result<Engine, Error> {
 /// The version of the contract that a component wants, where it is another one.
 fn drift(engine: &Engine, component: &Component) -> Option<String> {
     let kind = component.component_type();
-    let wanted = kind
-        .imports(engine)
+    kind.imports(engine)
         .map(|(name, _)| name)
         .chain(kind.exports(engine).map(|(name, _)| name))
         .filter(|name| name.starts_with("remora:memory/"))
         .filter_map(|name| name.rsplit_once('@').map(|(_, version)| version.to_owned()))
-        .find(|version| version != CONTRACT_VERSION);
-    wanted
+        .find(|version| version != CONTRACT_VERSION)
 }
 
 /// How many calls may still begin: the pool has a slot for each.

@@ -11,7 +11,8 @@ use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
 use crate::provenance::Origin;
 use crate::storage::{
-    Access, Event, NewSession, Notable, SessionRow, SqliteStorage, StorageProvider, check_name, sqlite,
+    Access, Event, NewSession, Notable, SessionRow, SqliteStorage, StorageProvider, check_name,
+    sqlite,
 };
 
 /// A store with its sessions: what an embedder opens first. Cheap to clone.
@@ -43,7 +44,8 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// A session of this agent, at PUBLIC, cleared for everything, speaking with
-    /// the person's own words.
+    /// the person's own words. Where a model calls the tools say
+    /// [`origin`](Self::origin)`(Origin::Agent)`: its words are not the person's.
     #[must_use]
     pub fn new(agent: impl Into<String>) -> Self {
         Self {
@@ -74,6 +76,23 @@ impl SessionOptions {
         self.origin = origin;
         self
     }
+
+    /// Refuses what no session can start as.
+    fn check_start(&self) -> Result<(), Error> {
+        if let (Some(taint), Some(clearance)) = (self.taint, self.clearance)
+            && !can_flow_to(taint, clearance)
+        {
+            return Err(Error::invalid(
+                format!(
+                    "The taint {taint} is above the clearance {clearance}: such a session could \
+                     never write"
+                ),
+                "A session starts at its clearance or below",
+                "Lower the taint, or give more clearance",
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Store {
@@ -103,26 +122,57 @@ impl Store {
     /// Of an existing one the taint can only rise and the origin only fall.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for a name that can't be one, or a
-    /// clearance other than the session's own; [`ErrorKind::Refused`] when it
-    /// belongs to another agent; [`ErrorKind::Unavailable`].
+    /// [`ErrorKind::InvalidArgument`] for a name that can't be one, for a
+    /// clearance other than the session's own, or where a session is made, for a
+    /// taint above its clearance; [`ErrorKind::Refused`] when it belongs to
+    /// another agent; [`ErrorKind::Unavailable`].
     pub fn session(&self, name: &str, options: &SessionOptions) -> Result<Session, Error> {
         check_name("session", name)?;
         check_name("agent", &options.agent)?;
-        let control = self.provider.control();
-        let now = self.clock.now();
+        // Looked up before it is made: attaching to a known session must not
+        // write, so that reading goes on while another process holds the lock.
+        let row = match self.provider.control().load(name)? {
+            Some(row) => row,
+            None => self.create(name, options)?.0,
+        };
+        self.attach(row, options)
+    }
+
+    /// A session of that name that was not there before. Of two callers at once,
+    /// in whichever processes, one makes it and the other is told.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] where the name is taken or can't be one, and
+    /// for a taint above the clearance; [`ErrorKind::Unavailable`].
+    pub fn new_session(&self, name: &str, options: &SessionOptions) -> Result<Session, Error> {
+        check_name("session", name)?;
+        check_name("agent", &options.agent)?;
+        let (row, made) = self.create(name, options)?;
+        if !made {
+            return Err(Error::invalid(
+                format!("There is a session \"{}\" already", name.escape_debug()),
+                "A session's name is unique in the store, whichever its agent",
+                "Choose another name, or use the session that is there",
+            ));
+        }
+        self.attach(row, options)
+    }
+
+    /// The session of that name, and whether it was made now.
+    fn create(&self, name: &str, options: &SessionOptions) -> Result<(SessionRow, bool), Error> {
+        options.check_start()?;
         let new = NewSession {
             name: name.to_owned(),
             agent: options.agent.clone(),
             clearance: options.clearance.unwrap_or(Level::Restricted),
             origin: options.origin,
         };
-        // Looked up before it is made: attaching to a known session must not
-        // write, so that reading goes on while another process holds the lock.
-        let row = match control.load(name)? {
-            Some(row) => row,
-            None => control.create(&new, now)?.0,
-        };
+        self.provider.control().create(&new, self.clock.now())
+    }
+
+    /// The session of that row, as the options want it.
+    fn attach(&self, row: SessionRow, options: &SessionOptions) -> Result<Session, Error> {
+        let (control, now, name) = (self.provider.control(), self.clock.now(), &row.name);
         if row.agent != options.agent {
             return Err(Error::refused(
                 format!("The session \"{name}\" belongs to another agent"),
@@ -144,9 +194,9 @@ impl Store {
         }
         let session = Session {
             store: self.clone(),
-            kept: Kept::Stored(name.to_owned()),
+            kept: Kept::Stored(name.clone()),
         };
-        // Only what changes is written, for the same reason.
+        // Only what changes is written, so that nothing waits for a lock.
         if row.having_heard(options.origin, now) != row {
             control.lower_origin(name, options.origin, now)?;
         }
@@ -162,10 +212,11 @@ impl Store {
     /// taint is forgotten with it. Its name starts with `once-`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for an agent that can't be one;
-    /// [`ErrorKind::Unavailable`].
+    /// [`ErrorKind::InvalidArgument`] for an agent that can't be one, or a taint
+    /// above the clearance; [`ErrorKind::Unavailable`].
     pub fn one_shot(&self, options: &SessionOptions) -> Result<Session, Error> {
         check_name("agent", &options.agent)?;
+        options.check_start()?;
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|error| {
             Error::unavailable(
@@ -302,7 +353,8 @@ impl Session {
                 };
                 if changed {
                     let mut access = access(&raised, now, crate::plugin::DEFAULT_TIME);
-                    access.taint = level;
+                    access.taint = raised.trail(level);
+                    access.trail = access.taint;
                     let notable = if can_flow_to(level, raised.clearance) {
                         Notable::Raised
                     } else {
@@ -359,6 +411,7 @@ pub(crate) fn access(row: &SessionRow, now: Instant, time: std::time::Duration) 
             // Says nothing of what was observed: the sentence reaches the model.
             "This session has observed something above its clearance".to_owned()
         }),
+        trail: row.trail(row.taint),
         now,
         // Past what the machine can count there is no deadline to keep.
         deadline: start.checked_add(time).unwrap_or(start),

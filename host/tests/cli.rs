@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -225,7 +226,10 @@ fn nothing_found_is_said_beside_the_answer_and_is_no_failure() {
     for command in [&["search", "zebra"][..], &["list"], &["session", "list"]] {
         let ran = place.run(command);
         assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{ran:?}");
-        assert!(!ran.err.is_empty(), "{ran:?}");
+        assert!(
+            ran.err.contains("Nothing was found") || ran.err.contains("There are no"),
+            "{ran:?}"
+        );
     }
 }
 
@@ -343,6 +347,13 @@ fn the_tour_keeps_its_promises() {
     for line in tour.out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
+    assert!(
+        tour.out
+            .ends_with("$ remora mcp-config claude-desktop --session work\n$ remora --help\n"),
+        "{}",
+        tour.out
+    );
+    assert!(!tour.out.contains("cannot leak"));
     assert!(!place.store().exists(), "its store is a temporary one");
 }
 
@@ -436,6 +447,97 @@ fn exit_code_4_is_for_a_store_that_fails() {
         "{ran:?}"
     );
     assert_eq!(place.run(["get", "k", "--json"]).failure().0, "unavailable");
+    // One that can't be made is not one that is gone.
+    let parent = if cfg!(target_os = "linux") {
+        "/proc"
+    } else {
+        "/dev"
+    };
+    let ran = place.run(["--store", &format!("{parent}/nope"), "status"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(
+        ran.err.contains("/nope can't be made: ") && ran.err.contains("--store"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn the_cause_of_a_failing_store_is_told_to_people() {
+    let place = Place::new();
+    place.json(["save", "k", "x"]);
+    let file = place.store().join("agents/default/public.db");
+    let _gone = fs::remove_file(place.store().join("agents/default/public.db-wal"));
+    fs::write(&file, vec![b'x'; 8192]).expect("written");
+    let ran = place.run(["get", "k"]);
+    assert_eq!(ran.code, 4);
+    assert!(
+        ran.err.contains("public.db: file is not a database") && !ran.err.contains("RUST_LOG"),
+        "{ran:?}"
+    );
+    let (_, message) = place.run(["get", "k", "--json"]).failure();
+    assert!(!message.contains("agents/default"), "{message}");
+    // A plugin that fails says nothing of the store.
+    for plugin in ["/dev/null", "none.wasm"] {
+        let ran = place.run(["--component", plugin, "get", "k"]);
+        assert_eq!(ran.code, 4);
+        assert!(!ran.err.contains("store"), "{ran:?}");
+    }
+}
+
+#[test]
+fn people_are_told_of_commands_and_programs_of_tools() {
+    let place = Place::new();
+    place.json(["save", "low", "x"]);
+    for (args, says, tool) in [
+        (
+            &["list", "--cursor", "nonsense"][..],
+            "`remora list`",
+            "memory_list",
+        ),
+        (
+            &["delete", "low", "--taint", "internal"],
+            "`remora delete --hide-lower`",
+            "memory_delete",
+        ),
+        (&["search", " "], "`remora list`", "memory_list"),
+    ] {
+        let ran = place.run(args);
+        assert!(ran.err.contains(says) && !ran.err.contains(tool), "{ran:?}");
+        let (_, message) = place.run(args.iter().chain(&["--json"])).failure();
+        assert!(message.contains(tool), "{message}");
+    }
+    let (_, message) = place.call("memory_search", r#"{"query":" "}"#).failure();
+    assert!(message.contains("memory_list"), "{message}");
+    place.json(["save", "low", "y", "--taint", "internal"]);
+    let deleted = place.run(["delete", "low", "--taint", "internal"]);
+    assert!(
+        deleted.err.contains("delete it again with --hide-lower"),
+        "{deleted:?}"
+    );
+}
+
+#[test]
+fn a_number_of_things_is_refused_with_its_range() {
+    let place = Place::new();
+    for (args, says) in [
+        (
+            ["list", "--limit", "abc"],
+            "abc is not a whole number from 1 to 200",
+        ),
+        (
+            ["list", "--limit", "0"],
+            "0 is not a whole number from 1 to 200",
+        ),
+    ] {
+        let ran = place.run(args);
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains(says), "{ran:?}");
+    }
+    let ran = place.run(["search", "x", "--max-results", "1.5"]);
+    assert!(
+        ran.err.contains("1.5 is not a whole number from 1 to 100"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -613,6 +715,7 @@ fn text_that_acts_on_a_terminal_is_shown_and_not_done() {
 #[test]
 fn call_prints_the_answer_as_it_is() {
     let place = Place::new();
+    place.json(["session", "new", "other"]);
     let saved = place.call(
         "memory_save",
         r#"{"key":"k","content":"c","classification":"RESTRICTED"}"#,
@@ -646,6 +749,7 @@ fn call_prints_the_answer_as_it_is() {
 #[test]
 fn wrong_arguments_of_a_call_are_a_precise_error_and_never_a_panic() {
     let place = Place::new();
+    place.json(["session", "new", "other"]);
     for (arguments, says) in [
         (r#"{"key":"k","content":"c","colour":"red"}"#, "colour"),
         (r#"{"key":"\ud800","content":"c"}"#, "surrogate"),
@@ -751,16 +855,227 @@ fn sessions_are_listed_of_all_agents_or_of_one() {
 fn a_taint_above_the_clearance_unlocks_nothing_and_says_so() {
     let place = Place::new();
     place.json(["save", "k", "x", "--taint", "restricted"]);
-    let ran = place.run([
-        "get",
-        "k",
-        "--taint",
-        "restricted",
-        "--clearance",
-        "internal",
-    ]);
+    place.json(["session", "new", "demo", "--clearance", "internal"]);
+    assert_eq!(
+        place.json(["--session", "demo", "status"])["read_only"],
+        false
+    );
+    let ran = place.run(["--session", "demo", "--taint", "restricted", "get", "k"]);
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("above its clearance INTERNAL"), "{ran:?}");
+    // From then on everything that shows the session says so.
+    for command in [
+        &["--session", "demo", "status"][..],
+        &["session", "show", "demo"],
+    ] {
+        let shown = place.run(command).out;
+        assert!(
+            shown.contains("RESTRICTED, above its clearance: it writes no more"),
+            "{shown}"
+        );
+        assert_eq!(place.json(command)["read_only"], true);
+    }
+    assert!(place.run(["session", "list"]).out.contains("reads only"));
+    let listed = place.json(["session", "list"]);
+    assert_eq!(listed["sessions"][0]["read_only"], true);
+}
+
+#[test]
+fn no_session_starts_above_its_clearance() {
+    let place = Place::new();
+    for command in [
+        &["session", "new", "z"][..],
+        &["--session", "z", "list"],
+        &["list"],
+        &["serve", "--session", "z"],
+        &["serve", "--ephemeral"],
+    ] {
+        let levels = ["--clearance", "internal", "--taint", "restricted"];
+        let ran = place.run(command.iter().chain(&levels));
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (2, ""),
+            "{command:?}: {ran:?}"
+        );
+        assert!(
+            ran.err
+                .contains("RESTRICTED is above the clearance INTERNAL"),
+            "{ran:?}"
+        );
+    }
+    assert_eq!(place.json(["session", "list"])["sessions"], json!([]));
+}
+
+#[test]
+fn what_a_name_made_or_changed_for_good_is_said() {
+    let place = Place::new();
+    let said = |args: &[&str]| {
+        let ran = place.run(args);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        // Where it is wrapped depends on the folder's name.
+        ran.err.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let first = said(&["--session", "wrok", "list"]);
+    assert!(
+        first.starts_with("note: a new store was made in ")
+            && first.contains("note: session \"wrok\" is new, at PUBLIC."),
+        "{first}"
+    );
+    let again = said(&["--session", "wrok", "status"]);
+    assert_eq!(again, "");
+    assert_eq!(
+        said(&["--session", "wrok", "--taint", "internal", "status"]),
+        "note: session \"wrok\" rose from PUBLIC to INTERNAL, for good."
+    );
+    assert_eq!(
+        said(&["--session", "wrok", "--taint", "public", "status"]),
+        ""
+    );
+    assert_eq!(
+        said(&["--session", "wrok", "--origin", "tool", "status"]),
+        "note: the origin of session \"wrok\" fell from USER to TOOL, for good."
+    );
+    // A server's client is told what changed, and not that its session is new.
+    assert_eq!(said(&["serve", "--session", "new"]), "");
+    assert_eq!(
+        said(&["serve", "--session", "new", "--taint", "internal"]),
+        "note: session \"new\" rose from PUBLIC to INTERNAL, for good."
+    );
+}
+
+#[test]
+fn a_command_does_its_work_whether_or_not_its_notes_are_read() {
+    let place = Place::new();
+    let mut child = place
+        .command()
+        .args(["--session", "new", "save", "k", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    drop(child.stderr.take());
+    // It waits for its content, so nothing was said yet.
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(b"words").expect("it reads");
+    drop(stdin);
+    child.wait().expect("it ends");
+    assert_eq!(place.run(["get", "k"]).out, "words");
+}
+
+#[test]
+fn of_two_that_make_a_session_at_once_one_succeeds() {
+    let place = Place::new();
+    place.json(["status"]);
+    let children: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = place.command();
+            command.args(["session", "new", "one"]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().expect("it runs")
+        })
+        .collect();
+    let mut codes: Vec<_> = children
+        .into_iter()
+        .map(|mut child| child.wait().expect("it ends").code())
+        .collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [&[Some(0)][..], &[Some(2); 7]].concat());
+}
+
+#[test]
+fn an_origin_can_be_lowered_and_not_raised() {
+    let place = Place::new();
+    place.json(["session", "new", "work"]);
+    let lower = |origin: &str| place.json(["session", "lower", "work", origin])["origin"].clone();
+    assert_eq!(lower("agent"), "AGENT");
+    assert_eq!(lower("user"), "AGENT");
+    let shown = place.run(["session", "lower", "work", "tool"]);
+    assert!(
+        shown.out.contains("from the origin AGENT to TOOL"),
+        "{shown:?}"
+    );
+    let again = place.run(["session", "lower", "work", "agent"]);
+    assert!(again.out.contains("TOOL already"), "{again:?}");
+    assert_eq!(place.run(["session", "lower", "none", "tool"]).code, 1);
+    // What it saves is kept apart, so it has no version to tell of.
+    let saved = place.run(["--session", "work", "save", "k", "x"]);
+    assert_eq!(saved.out, "k: quarantined at PUBLIC, origin TOOL\n");
+}
+
+#[test]
+fn a_session_named_where_it_is_not_looked_for_is_pointed_out() {
+    let place = Place::new();
+    for args in [
+        &["--session", "my work", "session", "raise", "restricted"][..],
+        &["session", "raise", "restricted", "--session=my work"],
+        &[
+            "--taint",
+            "public",
+            "--session",
+            "my work",
+            "session",
+            "raise",
+            "restricted",
+        ],
+    ] {
+        let ran = place.run(args);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(
+            ran.err
+                .contains("remora session raise 'my work' restricted"),
+            "{ran:?}"
+        );
+    }
+    let both = place.run(["--session", "a", "session", "raise", "a", "internal"]);
+    assert_eq!(both.code, 2, "{both:?}");
+    assert!(!place.run(["session", "raise", "a"]).err.contains("tip:"));
+}
+
+#[test]
+fn an_option_that_would_not_be_heeded_is_refused() {
+    let place = Place::new();
+    for (command, option) in [
+        ("spine", ["--session", "s"]),
+        ("tools", ["--taint", "internal"]),
+        ("tour", ["--agent", "a"]),
+        ("tour", ["--store", "elsewhere"]),
+        ("component", ["--clearance", "internal"]),
+        ("component", ["--component", "m.wasm"]),
+        ("spine", ["--origin", "tool"]),
+    ] {
+        for args in [
+            [command, option[0], option[1]],
+            [option[0], option[1], command],
+        ] {
+            let ran = place.run(args);
+            assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}: {ran:?}");
+            assert!(ran.err.contains(option[0]), "{ran:?}");
+        }
+    }
+    let listed = place.run(["session", "list", "--taint", "internal"]);
+    assert_eq!(listed.code, 2, "{listed:?}");
+    assert!(!place.store().exists(), "nothing was made");
+}
+
+#[test]
+fn the_help_is_short_or_long_and_a_command_of_its_own() {
+    let place = Place::new();
+    let short = place.run(["save", "-h"]).out;
+    assert!(
+        short.contains("--tag") && !short.contains("--clearance"),
+        "{short}"
+    );
+    let long = place.run(["help", "save"]).out;
+    assert!(
+        long.contains("--tag") && long.contains("--clearance"),
+        "{long}"
+    );
+    let all = place.run(["help"]).out;
+    assert!(
+        all.contains("mcp-config claude-desktop --session work") && all.contains("does not leak"),
+        "{all}"
+    );
 }
 
 // The store's folder: F070, F071.

@@ -303,6 +303,11 @@ fn lists_each_tool_with_its_schemas_and_hints() {
         assert_eq!(tool["outputSchema"]["type"], "object");
         assert_eq!(tool["annotations"]["openWorldHint"], false);
     }
+    let printed: Value = serde_json::from_str(&place.run_well(&["tools"])).expect("JSON");
+    assert_eq!(
+        &printed, &answer["result"]["tools"],
+        "the same as `remora tools`"
+    );
     for (name, hint, value) in [
         ("memory_save", "readOnlyHint", false),
         ("memory_save", "destructiveHint", false),
@@ -698,6 +703,89 @@ fn an_unknown_tool_is_an_error_of_the_protocol() {
     assert_eq!(protocol_error(&answer), -32602);
     let answer = server.request("memory/forget", json!({}));
     assert_eq!(protocol_error(&answer), -32601);
+    assert_eq!(
+        answer["error"]["message"],
+        "There is no method \"memory/forget\""
+    );
+}
+
+#[test]
+fn a_request_before_initialize_is_told_what_comes_first() {
+    let place = Place::new();
+    let mut server = place.serve(&["--session", "s"]);
+    for method in ["tools/list", "memory/forget"] {
+        let answer = server.request(method, json!({}));
+        assert_eq!(protocol_error(&answer), -32600, "{method}");
+        let message = answer["error"]["message"].as_str().expect("a text");
+        assert!(message.starts_with("Send initialize first"), "{message}");
+    }
+    let answer = server.request("initialize", json!({"protocolVersion": 7}));
+    assert_eq!(protocol_error(&answer), -32602);
+    server.request("ping", json!({}));
+    server.initialize();
+    server.call("memory_status", json!({}));
+}
+
+#[test]
+fn a_clients_mistakes_are_not_logged_at_the_default_level() {
+    let place = Place::new();
+    place.run_well(&["session", "new", "s", "--origin", "agent"]);
+    let mut child = remora(&place.store())
+        .args(["serve", "--session", "s"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"memory/forget"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"memory_forget"}}"#,
+    ];
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin
+        .write_all((lines.join("\n") + "\n").as_bytes())
+        .expect("the server reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("ends");
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+/// The controlling side of a new terminal is a terminal as well.
+#[cfg(target_os = "linux")]
+#[test]
+fn somebody_who_starts_it_by_hand_is_told_what_it_does() {
+    let place = Place::new();
+    let terminal = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/ptmx")
+        .expect("a terminal");
+    let mut child = remora(&place.store())
+        .args(["serve", "--ephemeral"])
+        .stdin(terminal)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let stderr = child.stderr.take().expect("is piped");
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            // Fails once enough was read.
+            let _ = sender.send(line);
+        }
+    });
+    let mut said = String::new();
+    while !said.contains("Ctrl-C ends it") {
+        let line = lines.recv_timeout(PATIENCE);
+        said.push_str(&line.unwrap_or_else(|error| panic!("{error}: {said}")));
+        said.push(' ');
+    }
+    assert!(said.contains("remora mcp-config CLIENT"), "{said}");
+    child.kill().expect("runs until then");
+    child.wait().expect("ends");
 }
 
 #[test]
@@ -865,7 +953,21 @@ fn the_settings_for_a_client_want_either_a_session_or_ephemeral() {
     ] {
         let output = place.run(&["mcp-config", client, "--ephemeral"]);
         assert!(output.status.success(), "{output:?}");
-        assert!(!output.stderr.is_empty(), "says where it goes");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("this"), "says where it goes: {said}");
+        let group = match client {
+            "codex" => None,
+            "vscode" => Some("\"servers\""),
+            _ => Some("\"mcpServers\""),
+        };
+        if let Some(group) = group {
+            let hint = format!("has {group} already, add only what stands inside it");
+            assert!(said.contains(&hint), "{said}");
+        }
+        assert_eq!(
+            said.contains("claude mcp add remora -- "),
+            client == "claude-code"
+        );
     }
     assert!(!place.store().exists(), "it only prints");
 }

@@ -241,7 +241,10 @@ pub trait Calls {
 
     /// Saves a memory.
     fn save(&self, key: &str, content: &str) -> Value {
-        self.ask("memory_save", serde_json::json!({ "key": key, "content": content }))
+        self.ask(
+            "memory_save",
+            serde_json::json!({ "key": key, "content": content }),
+        )
     }
 
     /// Saves a memory with tags.

@@ -107,15 +107,11 @@ pub fn generate() -> String {
     let mut table = String::from(HEADER);
     for operation in TOOLS.into_iter().chain(IMPORTS) {
         table.push('\n');
-        for session in 0..LEVELS.len() {
-            for record in 0..LEVELS.len() {
+        for (session, own) in LEVELS.into_iter().enumerate() {
+            for (record, its) in LEVELS.into_iter().enumerate() {
                 let (answer, after) = specify(operation, session, record);
-                writeln!(
-                    table,
-                    "{operation}\t{}\t{}\t{answer}\t{after}",
-                    LEVELS[session], LEVELS[record]
-                )
-                .expect("a String takes it");
+                writeln!(table, "{operation}\t{own}\t{its}\t{answer}\t{after}")
+                    .expect("a String takes it");
             }
         }
     }
@@ -175,7 +171,9 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
         }
         "memory_delete" if same => (format!("deleted {own}"), text("-")),
         "memory_delete" => (text("no_such_record_at_level"), untouched),
-        "memory_delete-hide-lower" if same => (format!("deleted {own}"), format!("{own} tombstone")),
+        "memory_delete-hide-lower" if same => {
+            (format!("deleted {own}"), format!("{own} tombstone"))
+        }
         "memory_delete-hide-lower" => (format!("deleted {own}"), also_own("tombstone")),
 
         "shelf.fetch" | "shelf.page" | "shelf.search" | "shelf.present" | "shelf.versions"

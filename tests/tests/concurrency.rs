@@ -75,13 +75,22 @@ fn save_a_hundred() {
 fn versions_of_one_key_are_counted_without_gaps_by_processes_at_once() {
     let sandbox = Sandbox::new();
     let children: Vec<Child> = (0..4)
-        .map(|number| start("concurrency::save_one_key", &sandbox.path(), &number.to_string()))
+        .map(|number| {
+            start(
+                "concurrency::save_one_key",
+                &sandbox.path(),
+                &number.to_string(),
+            )
+        })
         .collect();
     let mut versions = Vec::new();
     for child in children {
         versions.extend(processes::said(child.wait_with_output().expect("a child")));
     }
-    let mut versions: Vec<u64> = versions.iter().map(|v| v.parse().expect("a number")).collect();
+    let mut versions: Vec<u64> = versions
+        .iter()
+        .map(|v| v.parse().expect("a number"))
+        .collect();
     versions.sort_unstable();
     assert_eq!(versions, (1..=100).collect::<Vec<u64>>());
 }
@@ -91,7 +100,9 @@ fn versions_of_one_key_are_counted_without_gaps_by_processes_at_once() {
 fn save_one_key() {
     let (path, number) = processes::told();
     let store = Store::open(&path).expect("a store");
-    let session = store.session("shared", &SessionOptions::new(AGENT)).expect("a session");
+    let session = store
+        .session("shared", &SessionOptions::new(AGENT))
+        .expect("a session");
     for i in 0..25 {
         let answer = session.save("k", &format!("{number}-{i}"));
         processes::say(&answer["version"].to_string());
@@ -175,6 +186,16 @@ fn calls_of_one_process_at_once_are_all_done() {
     assert_eq!(session.list(json!({})).len(), 100);
 }
 
+/// What processes said that they had saved. The last line may be torn; the word
+/// behind the key says that it is whole.
+fn acknowledged(log: &std::path::Path) -> Vec<String> {
+    let log = std::fs::read_to_string(log).expect("the log");
+    log.lines()
+        .filter_map(|line| line.split_once("> ")?.1.strip_suffix(" ok"))
+        .map(str::to_owned)
+        .collect()
+}
+
 #[test]
 fn a_killed_process_loses_nothing_that_it_acknowledged() {
     let folder = folder();
@@ -192,22 +213,25 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
             .stderr(Stdio::null())
             .spawn()
             .expect("a child");
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        // In the middle of its work, however long it took to get there.
+        let enough = 20 * (round + 1);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while acknowledged(&log).len() < enough && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         child.kill().expect("killed");
         child.wait().expect("gone");
     }
     let sandbox = Sandbox::in_folder(folder);
-    let stored: BTreeSet<String> =
-        sandbox.at(Level::Public).list(json!({ "limit": 200 })).into_iter().collect();
-    let log = std::fs::read_to_string(log).expect("the log");
-    // The last line may be torn; the word behind it says that it is whole.
-    let acknowledged: Vec<&str> = log
-        .lines()
-        .filter_map(|line| line.split_once("> ")?.1.strip_suffix(" ok"))
+    let stored: BTreeSet<String> = sandbox
+        .at(Level::Public)
+        .list(json!({ "limit": 200 }))
+        .into_iter()
         .collect();
-    assert!(acknowledged.len() > 10, "only {}", acknowledged.len());
+    let acknowledged = acknowledged(&log);
+    assert!(acknowledged.len() >= 60, "only {}", acknowledged.len());
     for key in acknowledged {
-        assert!(stored.contains(key), "{key} was acknowledged");
+        assert!(stored.contains(&key), "{key} was acknowledged");
     }
     let check = crate::policy::rows(&sandbox, Level::Public, "PRAGMA integrity_check");
     assert_eq!(check, ["ok"]);
@@ -218,7 +242,9 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
 fn save_for_ever() {
     let (path, round) = processes::told();
     let store = Store::open(&path).expect("a store");
-    let session = store.session("mortal", &SessionOptions::new(AGENT)).expect("a session");
+    let session = store
+        .session("mortal", &SessionOptions::new(AGENT))
+        .expect("a session");
     for i in 0.. {
         let key = format!("{round}-{i:06}");
         session.save(&key, "words");

@@ -99,12 +99,18 @@ fn what_is_no_component_is_an_error_that_says_so() {
         let error = Plugin::new(bytes, plugin_options()).expect_err("no component");
         assert_eq!(error.kind(), ErrorKind::Plugin);
         assert!(error.to_string().contains("can't be compiled"), "{error}");
-        assert!(std::error::Error::source(&error).is_some(), "the cause is kept for the log");
+        assert!(
+            std::error::Error::source(&error).is_some(),
+            "the cause is kept for the log"
+        );
     }
     // A component that is empty is valid, and no plugin.
     let empty = b"\0asm\x0d\0\x01\0";
     let error = Plugin::new(empty, plugin_options()).expect_err("no plugin");
-    assert!(error.to_string().contains("does not fit the world"), "{error}");
+    assert!(
+        error.to_string().contains("does not fit the world"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -113,7 +119,14 @@ fn every_tool_has_schemas_and_hints() {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
         names,
-        ["memory_save", "memory_get", "memory_search", "memory_list", "memory_delete", "memory_status"]
+        [
+            "memory_save",
+            "memory_get",
+            "memory_search",
+            "memory_list",
+            "memory_delete",
+            "memory_status"
+        ]
     );
     for tool in &tools {
         for schema in [&tool.input_schema, &tool.output_schema] {
@@ -122,11 +135,20 @@ fn every_tool_has_schemas_and_hints() {
         }
         let reads = !["memory_save", "memory_delete"].contains(&tool.name.as_str());
         assert_eq!(tool.read_only, reads, "{}", tool.name);
-        assert_eq!(tool.destructive, tool.name == "memory_delete", "{}", tool.name);
+        assert_eq!(
+            tool.destructive,
+            tool.name == "memory_delete",
+            "{}",
+            tool.name
+        );
         assert!(!tool.description.is_empty());
         for forbidden in ["classification", "level", "taint", "origin"] {
             let schema: serde_json::Value = serde_json::from_str(&tool.input_schema).expect("JSON");
-            assert!(schema["properties"].get(forbidden).is_none(), "{} {forbidden}", tool.name);
+            assert!(
+                schema["properties"].get(forbidden).is_none(),
+                "{} {forbidden}",
+                tool.name
+            );
         }
     }
     assert!(!remora().instructions().expect("instructions").is_empty());

@@ -21,6 +21,7 @@ mod generated {
 }
 
 use generated::MemoryPlugin;
+use generated::remora::memory::session;
 use generated::remora::memory::storage::{
     self, Counts, Draft, Edge, Entry, Filter, Match, Matches, Memories, Presence, Receipt,
     StalePosition, TagCount,
@@ -28,7 +29,6 @@ use generated::remora::memory::storage::{
 use generated::remora::memory::types::{
     self, Level, Memory, MemoryError, Origin, Outcome, Standing,
 };
-use generated::remora::memory::session;
 
 /// A shelf handle.
 #[derive(Debug)]
@@ -113,7 +113,9 @@ impl Generous {
     }
 
     fn find(&self, level: usize, key: &str) -> Option<&Kept> {
-        self.shelves[level].iter().find(|kept| kept.memory.key == key)
+        self.shelves[level]
+            .iter()
+            .find(|kept| kept.memory.key == key)
     }
 
     fn live(&self, level: usize) -> impl Iterator<Item = &Memory> {
@@ -213,7 +215,10 @@ impl storage::HostShelf for Generous {
         let level = self.level_of(&shelf)?;
         let found: Vec<Match> = self
             .live(level)
-            .filter(|memory| text.split_whitespace().any(|word| memory.content.contains(word)))
+            .filter(|memory| {
+                text.split_whitespace()
+                    .any(|word| memory.content.contains(word))
+            })
             .map(|memory| Match {
                 memory: memory.clone(),
                 score: 1.0,

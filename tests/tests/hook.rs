@@ -7,34 +7,59 @@ use remora_tests::{Calls, Sandbox, puppet, remora};
 
 /// A call that goes round the host's hook: the plugin meets the arguments as they
 /// came.
-fn without_the_hook(session: &Session, tool: &str, arguments: &str) -> Result<String, (String, String)> {
+fn without_the_hook(
+    session: &Session,
+    tool: &str,
+    arguments: &str,
+) -> Result<String, (String, String)> {
     remora()
         .call(session, |plugin, store| {
-            plugin.remora_memory_toolbox().call_invoke(store, tool, &arguments.to_owned())
+            plugin
+                .remora_memory_toolbox()
+                .call_invoke(store, tool, &arguments.to_owned())
         })
         .expect("no trap")
         .map_err(|error| (error.code, error.message))
 }
 
-fn with_the_hook(session: &Session, tool: &str, arguments: &str) -> Result<String, (String, String)> {
+fn with_the_hook(
+    session: &Session,
+    tool: &str,
+    arguments: &str,
+) -> Result<String, (String, String)> {
     remora()
         .invoke(session, tool, arguments)
         .map_err(|error| (error.code, error.message))
 }
 
 const CALLS: [(&str, &str); 12] = [
-    ("memory_save", r#"{"key":"k","content":"c","classification":"PUBLIC"}"#),
-    ("memory_save", r#"{"level":1,"key":"k","taint":null,"content":"c2","origin":{"a":[1]},"classification":false}"#),
-    ("memory_save", r#"{"key":"k","content":"c2","l\u0065vel":"PUBLIC"}"#),
+    (
+        "memory_save",
+        r#"{"key":"k","content":"c","classification":"PUBLIC"}"#,
+    ),
+    (
+        "memory_save",
+        r#"{"level":1,"key":"k","taint":null,"content":"c2","origin":{"a":[1]},"classification":false}"#,
+    ),
+    (
+        "memory_save",
+        r#"{"key":"k","content":"c2","l\u0065vel":"PUBLIC"}"#,
+    ),
     ("memory_get", r#"{"key":"k","level":"RESTRICTED"}"#),
     ("memory_get", r#"{"taint":"RESTRICTED","key":"absent"}"#),
     ("memory_search", r#"{"query":"c2","taint":"RESTRICTED"}"#),
-    ("memory_list", r#"{"level":"RESTRICTED","classification":"PUBLIC"}"#),
+    (
+        "memory_list",
+        r#"{"level":"RESTRICTED","classification":"PUBLIC"}"#,
+    ),
     ("memory_status", r#"{"origin":"USER"}"#),
     ("memory_delete", r#"{"key":"k","classification":"PUBLIC"}"#),
     // Failures are the same, too.
     ("memory_delete", r#"{"key":"k","classification":"PUBLIC"}"#),
-    ("memory_save", r#"{"key":"","content":"c","classification":"PUBLIC"}"#),
+    (
+        "memory_save",
+        r#"{"key":"","content":"c","classification":"PUBLIC"}"#,
+    ),
     ("memory_get", r#"{"taint":"PUBLIC"}"#),
 ];
 
@@ -50,15 +75,24 @@ fn the_answer_is_the_same_with_the_hook_and_without_and_audited_once() {
         );
     }
     let trails = [&hooked, &plain].map(|sandbox| {
-        let events = sandbox.store.events(remora_tests::AGENT, Level::Internal).expect("a trail");
+        let events = sandbox
+            .store
+            .events(remora_tests::AGENT, Level::Internal)
+            .expect("a trail");
         events
             .into_iter()
             .map(|event| (event.kind, event.session, event.detail))
             .collect::<Vec<_>>()
     });
     assert_eq!(trails[0], trails[1]);
-    let ignored = trails[0].iter().filter(|(kind, ..)| kind == "argument-ignored");
-    assert_eq!(ignored.count(), 16, "one line for each argument of each call");
+    let ignored = trails[0]
+        .iter()
+        .filter(|(kind, ..)| kind == "argument-ignored");
+    assert_eq!(
+        ignored.count(),
+        16,
+        "one line for each argument of each call"
+    );
 }
 
 #[test]
@@ -66,7 +100,12 @@ fn a_call_without_such_arguments_is_passed_on_as_it_came() {
     let sandbox = Sandbox::new();
     let session = sandbox.at(Level::Public);
     for arguments in ["", r#"{ "a" : 1e2 , "x":{"level":1}}"#, "[1]", "null"] {
-        assert_eq!(puppet().invoke(&session, "echo", arguments).expect("an echo"), arguments);
+        assert_eq!(
+            puppet()
+                .invoke(&session, "echo", arguments)
+                .expect("an echo"),
+            arguments
+        );
     }
     assert!(sandbox.trail(Level::Public).is_empty());
 }
@@ -102,7 +141,11 @@ fn duplicate_names_are_refused_with_the_hook_and_without() {
             with_the_hook(&session, "memory_save", arguments),
             without_the_hook(&session, "memory_save", arguments),
         ] {
-            assert_eq!(answer.expect_err("refused").0, "invalid_argument", "{arguments}");
+            assert_eq!(
+                answer.expect_err("refused").0,
+                "invalid_argument",
+                "{arguments}"
+            );
         }
     }
     assert!(session.list(serde_json::json!({})).is_empty());

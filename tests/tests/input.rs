@@ -23,34 +23,118 @@ fn refused(sandbox: &Sandbox, tool: &str, arguments: &str, words: &[&str]) {
 fn what_is_missing_null_or_of_another_type_is_named() {
     let sandbox = Sandbox::new();
     for (tool, arguments, words) in [
-        ("memory_save", "", &["invalid_argument", "key is missing"][..]),
+        (
+            "memory_save",
+            "",
+            &["invalid_argument", "key is missing"][..],
+        ),
         ("memory_save", "{}", &["invalid_argument", "key is missing"]),
-        ("memory_save", r#"{"key":"k"}"#, &["invalid_argument", "content is missing"]),
-        ("memory_save", r#"{"key":null,"content":"c"}"#, &["invalid_argument", "key is null", "a text"]),
-        ("memory_save", r#"{"key":7,"content":"c"}"#, &["key is the number 7"]),
-        ("memory_save", r#"{"key":"k","content":{"a":1}}"#, &["content is an object"]),
-        ("memory_save", r#"{"key":"k","content":["c"]}"#, &["content is an array"]),
-        ("memory_save", r#"{"key":"k","content":"c","tags":7}"#, &["tags is the number 7"]),
-        ("memory_save", r#"{"key":"k","content":"c","tags":[7]}"#, &["tags[0] is the number 7"]),
-        ("memory_save", r#"{"key":"k","content":"c","tags":"a, b"}"#, &["not a JSON array"]),
-        ("memory_save", r#"{"key":"k","content":"c","colour":"red"}"#, &["no argument \"colour\""]),
-        ("memory_get", "[]", &["invalid_argument", "an array", "one JSON object"]),
+        (
+            "memory_save",
+            r#"{"key":"k"}"#,
+            &["invalid_argument", "content is missing"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":null,"content":"c"}"#,
+            &["invalid_argument", "key is null", "a text"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":7,"content":"c"}"#,
+            &["key is the number 7"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":{"a":1}}"#,
+            &["content is an object"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":["c"]}"#,
+            &["content is an array"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":"c","tags":7}"#,
+            &["tags is the number 7"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":"c","tags":[7]}"#,
+            &["tags[0] is the number 7"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":"c","tags":"a, b"}"#,
+            &["not a JSON array"],
+        ),
+        (
+            "memory_save",
+            r#"{"key":"k","content":"c","colour":"red"}"#,
+            &["no argument \"colour\""],
+        ),
+        (
+            "memory_get",
+            "[]",
+            &["invalid_argument", "an array", "one JSON object"],
+        ),
         ("memory_get", "null", &["invalid_argument", "null"]),
         ("memory_get", "7", &["invalid_argument"]),
         ("memory_get", r#""k""#, &["invalid_argument"]),
-        ("memory_search", r#"{"query":"q","max_results":"5"}"#, &["max_results", "without quotes"]),
-        ("memory_search", r#"{"query":"q","max_results":0}"#, &["max_results is 0", "100"]),
-        ("memory_search", r#"{"query":"q","max_results":101}"#, &["max_results is 101", "100"]),
-        ("memory_search", r#"{"query":"q","max_results":-1}"#, &["max_results is -1"]),
-        ("memory_search", r#"{"query":"q","max_results":1.5}"#, &["max_results is 1.5"]),
-        ("memory_search", r#"{"query":"q","max_results":1e300}"#, &["max_results"]),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":"5"}"#,
+            &["max_results", "without quotes"],
+        ),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":0}"#,
+            &["max_results is 0", "100"],
+        ),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":101}"#,
+            &["max_results is 101", "100"],
+        ),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":-1}"#,
+            &["max_results is -1"],
+        ),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":1.5}"#,
+            &["max_results is 1.5"],
+        ),
+        (
+            "memory_search",
+            r#"{"query":"q","max_results":1e300}"#,
+            &["max_results"],
+        ),
         ("memory_search", r#"{"query":"  "}"#, &["query is blank"]),
         ("memory_list", r#"{"limit":201}"#, &["limit is 201", "200"]),
-        ("memory_list", r#"{"match":"some"}"#, &["match is \"some\"", "any", "all"]),
-        ("memory_list", r#"{"tag":"a","tags":["b"]}"#, &["tag and tags are both given"]),
+        (
+            "memory_list",
+            r#"{"match":"some"}"#,
+            &["match is \"some\"", "any", "all"],
+        ),
+        (
+            "memory_list",
+            r#"{"tag":"a","tags":["b"]}"#,
+            &["tag and tags are both given"],
+        ),
         ("memory_list", r#"{"cursor":"nonsense!"}"#, &["cursor"]),
-        ("memory_delete", r#"{"key":"k","hide_lower":"true"}"#, &["hide_lower", "without quotes"]),
-        ("memory_status", r#"{"verbose":true}"#, &["no argument \"verbose\""]),
+        (
+            "memory_delete",
+            r#"{"key":"k","hide_lower":"true"}"#,
+            &["hide_lower", "without quotes"],
+        ),
+        (
+            "memory_status",
+            r#"{"verbose":true}"#,
+            &["no argument \"verbose\""],
+        ),
         ("memory_forget", "{}", &["unknown_tool", "memory_delete"]),
         ("", "{}", &["unknown_tool"]),
     ] {
@@ -95,7 +179,10 @@ fn the_documented_readings() {
     assert_eq!(found["source"], Value::Null);
     let answer = session.raw("memory_search", r#"{"query":"c","max_results":5.0}"#);
     assert!(answer.is_ok(), "{answer:?}");
-    session.ask("memory_list", json!({ "tag": null, "tags": null, "match": null, "cursor": null, "limit": null }));
+    session.ask(
+        "memory_list",
+        json!({ "tag": null, "tags": null, "match": null, "cursor": null, "limit": null }),
+    );
     // Nothing at all is an empty object.
     session.raw("memory_status", "").expect("an answer");
     session.raw("memory_list", "  \n").expect("an answer");
@@ -129,7 +216,12 @@ fn every_limit_is_named_and_nothing_is_cut() {
     ] {
         let mut arguments = json!({ "key": "new", "content": "c" });
         arguments[argument] = value;
-        refused(&sandbox, "memory_save", &arguments.to_string(), &["too_large", limit]);
+        refused(
+            &sandbox,
+            "memory_save",
+            &arguments.to_string(),
+            &["too_large", limit],
+        );
     }
     assert_eq!(session.list(json!({})).len(), 1);
 }
@@ -165,16 +257,41 @@ fn any_text_is_a_valid_query() {
     let session = sandbox.at(Level::Public);
     session.save("k", "heliotrope near OR not AND words");
     for query in [
-        "\"", "\"\"", "\"()*\"", "***", "AND", "NOT OR AND NEAR", "NEAR(heliotrope words, 1)", "key:heliotrope",
-        "^heliotrope", "-heliotrope", "heliotrope*", "{key content}:words", "a\u{0}b", "'; DROP TABLE record; --",
-        "%", "_", "\\", "\u{feff}", "👍", "(", "))((", "+", "heliotrope + words", "content : x", "\u{202e}",
+        "\"",
+        "\"\"",
+        "\"()*\"",
+        "***",
+        "AND",
+        "NOT OR AND NEAR",
+        "NEAR(heliotrope words, 1)",
+        "key:heliotrope",
+        "^heliotrope",
+        "-heliotrope",
+        "heliotrope*",
+        "{key content}:words",
+        "a\u{0}b",
+        "'; DROP TABLE record; --",
+        "%",
+        "_",
+        "\\",
+        "\u{feff}",
+        "👍",
+        "(",
+        "))((",
+        "+",
+        "heliotrope + words",
+        "content : x",
+        "\u{202e}",
     ] {
         let answer = session.raw("memory_search", &json!({ "query": query }).to_string());
         assert!(answer.is_ok(), "{query:?}: {answer:?}");
         // Words that nothing but white space parts count as one, in their order.
         let words = query.split_whitespace().any(|word| {
             ["heliotrope", "words", "and", "or", "not", "near"].contains(
-                &word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().as_str(),
+                &word
+                    .trim_matches(|c: char| !c.is_alphanumeric())
+                    .to_lowercase()
+                    .as_str(),
             )
         });
         if words {

@@ -4,6 +4,7 @@
 //!   whole, the guest alone, the host alone;
 //! - [`policy`]: the promises, a test each;
 //! - [`property`]: histories of which the high part is taken away;
+//! - [`gate`]: the host's gate over a storage that checks nothing;
 //! - [`hostile`]: a plugin without a policy, against the host's bounds;
 //! - [`contract`]: the bytes of the component;
 //! - [`hook`]: arguments that only the host decides;
@@ -20,6 +21,7 @@
 mod concurrency;
 mod contract;
 mod field_cases;
+mod gate;
 mod generous;
 mod hook;
 mod hostile;

@@ -51,8 +51,14 @@ fn a_memory_saved_in_a_confidential_session_is_confidential() {
     let sandbox = Sandbox::new();
     let session = sandbox.at(CONFIDENTIAL);
     assert_eq!(session.save("k", "words")["classification"], "CONFIDENTIAL");
-    assert_eq!(session.ask("memory_get", json!({ "key": "k" }))["classification"], "CONFIDENTIAL");
-    assert_eq!(rows(&sandbox, CONFIDENTIAL, "SELECT content FROM record"), ["words"]);
+    assert_eq!(
+        session.ask("memory_get", json!({ "key": "k" }))["classification"],
+        "CONFIDENTIAL"
+    );
+    assert_eq!(
+        rows(&sandbox, CONFIDENTIAL, "SELECT content FROM record"),
+        ["words"]
+    );
     for other in [PUBLIC, INTERNAL, RESTRICTED] {
         assert!(
             !sandbox.level_file(other).exists()
@@ -65,18 +71,29 @@ fn a_memory_saved_in_a_confidential_session_is_confidential() {
 #[test]
 fn a_public_session_cannot_read_it() {
     let sandbox = Sandbox::new();
-    sandbox.at(CONFIDENTIAL).save_tagged("k", "heliotrope words", &["periwinkle"]);
+    sandbox
+        .at(CONFIDENTIAL)
+        .save_tagged("k", "heliotrope words", &["periwinkle"]);
     let session = sandbox.at(PUBLIC);
     assert_eq!(session.get("k"), None);
     assert!(session.search("heliotrope words").is_empty());
     assert!(session.list(json!({})).is_empty());
     assert!(session.list(json!({ "tag": "periwinkle" })).is_empty());
-    assert_eq!(session.code("memory_delete", json!({ "key": "k" })), "not_found");
-    assert_eq!(session.code("memory_delete", json!({ "key": "k", "hide_lower": true })), "not_found");
+    assert_eq!(
+        session.code("memory_delete", json!({ "key": "k" })),
+        "not_found"
+    );
+    assert_eq!(
+        session.code("memory_delete", json!({ "key": "k", "hide_lower": true })),
+        "not_found"
+    );
     let status = session.ask("memory_status", json!({}));
     assert_eq!(status["shelves"].as_array().map(Vec::len), Some(1));
     assert!(!status.to_string().contains("periwinkle"));
-    assert_eq!(sandbox.at(CONFIDENTIAL).get("k").as_deref(), Some("heliotrope words"));
+    assert_eq!(
+        sandbox.at(CONFIDENTIAL).get("k").as_deref(),
+        Some("heliotrope words")
+    );
 }
 
 #[test]
@@ -99,10 +116,13 @@ fn a_confidential_session_reads_confidential_internal_and_public() {
 }
 
 #[test]
-fn of_one_key_on_two_levels_the_higher_visible_one_is_returned_and_each_lower_session_sees_only_its_own() {
+fn of_one_key_on_two_levels_the_higher_visible_one_is_returned_and_each_lower_session_sees_only_its_own()
+ {
     let sandbox = Sandbox::new();
     for level in [INTERNAL, RESTRICTED] {
-        sandbox.at(level).save("k", &format!("the words of {level}"));
+        sandbox
+            .at(level)
+            .save("k", &format!("the words of {level}"));
     }
     let seen = |level: Level| {
         let session = sandbox.at(level);
@@ -142,21 +162,33 @@ fn a_delete_touches_the_sessions_own_level_only_and_names_the_lower_version_that
     for level in Level::ALL {
         sandbox.at(level).save("k", level.name());
     }
-    let answer = sandbox.at(CONFIDENTIAL).ask("memory_delete", json!({ "key": "k" }));
+    let answer = sandbox
+        .at(CONFIDENTIAL)
+        .ask("memory_delete", json!({ "key": "k" }));
     assert_eq!(answer["deleted"], true);
     assert_eq!(answer["classification"], "CONFIDENTIAL");
     assert_eq!(answer["still_visible"], "INTERNAL");
-    assert_eq!(sandbox.at(CONFIDENTIAL).get("k").as_deref(), Some("INTERNAL"));
+    assert_eq!(
+        sandbox.at(CONFIDENTIAL).get("k").as_deref(),
+        Some("INTERNAL")
+    );
     for level in [PUBLIC, INTERNAL, RESTRICTED] {
         assert_eq!(sandbox.at(level).get("k").as_deref(), Some(level.name()));
     }
     // Once more there is nothing of its own to delete.
     assert_eq!(
-        sandbox.at(CONFIDENTIAL).code("memory_delete", json!({ "key": "k" })),
+        sandbox
+            .at(CONFIDENTIAL)
+            .code("memory_delete", json!({ "key": "k" })),
         "no_such_record_at_level"
     );
     assert_eq!(sandbox.at(INTERNAL).get("k").as_deref(), Some("INTERNAL"));
-    assert_eq!(sandbox.at(PUBLIC).ask("memory_delete", json!({ "key": "k" }))["still_visible"], Value::Null);
+    assert_eq!(
+        sandbox
+            .at(PUBLIC)
+            .ask("memory_delete", json!({ "key": "k" }))["still_visible"],
+        Value::Null
+    );
 }
 
 #[test]
@@ -170,7 +202,11 @@ fn a_delete_hides_and_keeps_the_record() {
     assert!(session.list(json!({})).is_empty());
     assert!(session.list(json!({ "tag": "t" })).is_empty());
     assert_eq!(
-        rows(&sandbox, INTERNAL, "SELECT content, deleted_at IS NOT NULL FROM record"),
+        rows(
+            &sandbox,
+            INTERNAL,
+            "SELECT content, deleted_at IS NOT NULL FROM record"
+        ),
         ["heliotrope|Integer(1)"]
     );
 }
@@ -179,7 +215,9 @@ fn a_delete_hides_and_keeps_the_record() {
 fn hide_lower_leaves_a_tombstone_that_shadows_from_its_level_up() {
     let sandbox = Sandbox::new();
     sandbox.at(PUBLIC).save("k", "heliotrope");
-    let answer = sandbox.at(INTERNAL).ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+    let answer = sandbox
+        .at(INTERNAL)
+        .ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
     assert_eq!(answer["still_visible"], Value::Null);
     assert_eq!(sandbox.at(PUBLIC).get("k").as_deref(), Some("heliotrope"));
     for level in [INTERNAL, CONFIDENTIAL, RESTRICTED] {
@@ -199,7 +237,10 @@ fn a_deleted_key_can_be_saved_again() {
     let session = sandbox.at(CONFIDENTIAL);
     for hide_lower in [false, true] {
         session.save("k", "first");
-        session.ask("memory_delete", json!({ "key": "k", "hide_lower": hide_lower }));
+        session.ask(
+            "memory_delete",
+            json!({ "key": "k", "hide_lower": hide_lower }),
+        );
         let again = session.save("k", "first");
         assert_eq!(again["saved"], true);
         assert_eq!(again["outcome"], "created");
@@ -219,11 +260,16 @@ fn a_classification_argument_from_the_model_changes_nothing_is_audited_and_notic
         ("origin", json!("USER")),
     ] {
         let before = sandbox.trail(CONFIDENTIAL).len();
-        let answer = session.ask("memory_save", json!({ "key": argument, "content": "c", argument: value }));
+        let answer = session.ask(
+            "memory_save",
+            json!({ "key": argument, "content": "c", argument: value }),
+        );
         assert_eq!(answer["classification"], "CONFIDENTIAL");
         let notices = answer["notices"].as_array().expect("notices");
         assert!(
-            notices.iter().any(|notice| notice.as_str().is_some_and(|n| n.contains(argument))),
+            notices
+                .iter()
+                .any(|notice| notice.as_str().is_some_and(|n| n.contains(argument))),
             "{answer}"
         );
         let trail = sandbox.trail(CONFIDENTIAL);
@@ -232,9 +278,15 @@ fn a_classification_argument_from_the_model_changes_nothing_is_audited_and_notic
     }
     // Neither does it open anything to a lower session.
     let lower = sandbox.at(PUBLIC);
-    let answer = lower.ask("memory_get", json!({ "key": "level", "taint": "RESTRICTED", "level": "RESTRICTED" }));
+    let answer = lower.ask(
+        "memory_get",
+        json!({ "key": "level", "taint": "RESTRICTED", "level": "RESTRICTED" }),
+    );
     assert_eq!(answer["found"], false);
-    assert_eq!(sandbox.trail(PUBLIC), ["argument-ignored", "argument-ignored"]);
+    assert_eq!(
+        sandbox.trail(PUBLIC),
+        ["argument-ignored", "argument-ignored"]
+    );
 }
 
 #[test]
@@ -245,7 +297,10 @@ fn what_was_read_high_cannot_be_saved_low() {
     session.save("before", "harmless");
     session.raise(RESTRICTED).expect("a raise");
     let words = session.get("secret").expect("it may read");
-    let answer = session.ask("memory_save", json!({ "key": "copy", "content": words, "classification": "PUBLIC" }));
+    let answer = session.ask(
+        "memory_save",
+        json!({ "key": "copy", "content": words, "classification": "PUBLIC" }),
+    );
     assert_eq!(answer["classification"], "RESTRICTED");
     for level in [PUBLIC, INTERNAL, CONFIDENTIAL] {
         let lower = sandbox.at(level);
@@ -254,12 +309,18 @@ fn what_was_read_high_cannot_be_saved_low() {
     }
     // Not by changing what it wrote before it was raised, either.
     session.save("before", "heliotrope");
-    assert_eq!(sandbox.at(PUBLIC).get("before").as_deref(), Some("harmless"));
+    assert_eq!(
+        sandbox.at(PUBLIC).get("before").as_deref(),
+        Some("harmless")
+    );
     // And the words are in no lower file.
     for level in [PUBLIC, INTERNAL, CONFIDENTIAL] {
         for file in files_of(&sandbox, level) {
             let bytes = std::fs::read(&file).expect("a file");
-            assert!(!bytes.windows(10).any(|window| window == b"heliotrope"), "{file:?}");
+            assert!(
+                !bytes.windows(10).any(|window| window == b"heliotrope"),
+                "{file:?}"
+            );
         }
     }
 }
@@ -267,7 +328,10 @@ fn what_was_read_high_cannot_be_saved_low() {
 fn files_of(sandbox: &Sandbox, level: Level) -> Vec<std::path::PathBuf> {
     let file = sandbox.level_file(level);
     let wal = file.with_extension("db-wal");
-    [file, wal].into_iter().filter(|file| file.exists()).collect()
+    [file, wal]
+        .into_iter()
+        .filter(|file| file.exists())
+        .collect()
 }
 
 #[test]
@@ -280,10 +344,21 @@ fn a_raise_in_the_middle_of_a_session_governs_the_next_call() {
     session.raise(CONFIDENTIAL).expect("a raise");
     // Reads and writes alike.
     assert_eq!(session.get("secret").as_deref(), Some("words"));
-    assert_eq!(session.save("mine", "two")["classification"], "CONFIDENTIAL");
-    assert_eq!(session.ask("memory_status", json!({}))["classification"], "CONFIDENTIAL");
+    assert_eq!(
+        session.save("mine", "two")["classification"],
+        "CONFIDENTIAL"
+    );
+    assert_eq!(
+        session.ask("memory_status", json!({}))["classification"],
+        "CONFIDENTIAL"
+    );
     assert_eq!(sandbox.at(PUBLIC).get("mine").as_deref(), Some("one"));
-    assert!(sandbox.trail(CONFIDENTIAL).iter().any(|kind| kind == "raise"));
+    assert!(
+        sandbox
+            .trail(CONFIDENTIAL)
+            .iter()
+            .any(|kind| kind == "raise")
+    );
 }
 
 #[test]
@@ -297,11 +372,21 @@ fn a_raise_by_another_process_governs_the_next_call() {
         .expect("a child");
     processes::said(output);
     assert_eq!(session.get("secret").as_deref(), Some("words"));
-    assert_eq!(session.save("mine", "two")["classification"], "CONFIDENTIAL");
+    assert_eq!(
+        session.save("mine", "two")["classification"],
+        "CONFIDENTIAL"
+    );
     // By another value in this process, too.
     let other = sandbox.reopen().expect("a store");
-    other.existing_session("worker").expect("the session").raise(RESTRICTED).expect("a raise");
-    assert_eq!(session.save("mine", "three")["classification"], "RESTRICTED");
+    other
+        .existing_session("worker")
+        .expect("the session")
+        .raise(RESTRICTED)
+        .expect("a raise");
+    assert_eq!(
+        session.save("mine", "three")["classification"],
+        "RESTRICTED"
+    );
 }
 
 #[test]
@@ -311,14 +396,19 @@ fn raise_the_worker() {
     let clock = std::sync::Arc::default();
     let store = remora_tests::open(&store, &clock).expect("a store");
     let session = store.existing_session("worker").expect("the session");
-    session.raise(level.parse().expect("a level")).expect("a raise");
+    session
+        .raise(level.parse().expect("a level"))
+        .expect("a raise");
 }
 
 #[test]
 fn a_raise_governs_a_one_shot_session_alike() {
     let sandbox = Sandbox::new();
     sandbox.at(INTERNAL).save("secret", "words");
-    let session = sandbox.store.one_shot(&SessionOptions::new(AGENT)).expect("a session");
+    let session = sandbox
+        .store
+        .one_shot(&SessionOptions::new(AGENT))
+        .expect("a session");
     assert_eq!(session.get("secret"), None);
     session.raise(INTERNAL).expect("a raise");
     assert_eq!(session.get("secret").as_deref(), Some("words"));
@@ -331,7 +421,10 @@ fn a_raise_above_the_clearance_unlocks_nothing_and_ends_writing() {
     sandbox.at(INTERNAL).save("internal", "words");
     sandbox.at(CONFIDENTIAL).save("secret", "heliotrope");
     let options = SessionOptions::new(AGENT).clearance(INTERNAL);
-    let kept = sandbox.store.session("cleared", &options).expect("a session");
+    let kept = sandbox
+        .store
+        .session("cleared", &options)
+        .expect("a session");
     let once = sandbox.store.one_shot(&options).expect("a session");
     for (session, key) in [(kept, "kept"), (once, "once")] {
         session.save(key, "before");
@@ -343,9 +436,18 @@ fn a_raise_above_the_clearance_unlocks_nothing_and_ends_writing() {
         assert!(session.search("heliotrope").is_empty());
         // What it could read it still can.
         assert_eq!(session.get(key).as_deref(), Some("before"));
-        assert_eq!(session.code("memory_save", json!({ "key": key, "content": "after" })), "refused");
-        assert_eq!(session.code("memory_save", json!({ "key": "new", "content": "after" })), "refused");
-        assert_eq!(session.code("memory_delete", json!({ "key": key })), "refused");
+        assert_eq!(
+            session.code("memory_save", json!({ "key": key, "content": "after" })),
+            "refused"
+        );
+        assert_eq!(
+            session.code("memory_save", json!({ "key": "new", "content": "after" })),
+            "refused"
+        );
+        assert_eq!(
+            session.code("memory_delete", json!({ "key": key })),
+            "refused"
+        );
         assert_eq!(
             session.code("memory_delete", json!({ "key": key, "hide_lower": true })),
             "refused"
@@ -354,15 +456,37 @@ fn a_raise_above_the_clearance_unlocks_nothing_and_ends_writing() {
         // A raise within the clearance afterwards gives reading, not writing.
         session.raise(INTERNAL).expect("a raise");
         assert_eq!(session.get("internal").as_deref(), Some("words"));
-        assert_eq!(session.code("memory_save", json!({ "key": key, "content": "after" })), "refused");
+        assert_eq!(
+            session.code("memory_save", json!({ "key": key, "content": "after" })),
+            "refused"
+        );
         assert_eq!(session.get("secret"), None);
     }
-    assert!(sandbox.trail(PUBLIC).iter().any(|kind| kind == "write-refused"));
+    // From then on all that it does may tell of what it observed, refusals too, so
+    // they are in the trail of that level and in no lower one.
+    for level in [PUBLIC, INTERNAL] {
+        let trail = sandbox.trail(level);
+        let hears = trail.iter().filter(|kind| *kind != "save").count();
+        assert_eq!(
+            hears,
+            usize::from(level == INTERNAL),
+            "the raise of INTERNAL's own: {trail:?}"
+        );
+    }
     let above = sandbox.trail(CONFIDENTIAL);
-    assert_eq!(above.iter().filter(|kind| kind.contains("raise")).count(), 3, "{above:?}");
+    let count = |kind: &str| above.iter().filter(|event| *event == kind).count();
+    assert_eq!(count("raise"), 5, "{above:?}");
+    assert_eq!(count("write-refused"), 10, "{above:?}");
     // And it is no less true tomorrow.
-    let again = sandbox.reopen().expect("a store").existing_session("cleared").expect("it");
-    assert_eq!(again.code("memory_save", json!({ "key": "k", "content": "c" })), "refused");
+    let again = sandbox
+        .reopen()
+        .expect("a store")
+        .existing_session("cleared")
+        .expect("it");
+    assert_eq!(
+        again.code("memory_save", json!({ "key": "k", "content": "c" })),
+        "refused"
+    );
 }
 
 #[test]
@@ -379,13 +503,19 @@ fn taint_survives_a_restart_and_never_falls() {
         for taint in [None, Some(PUBLIC), Some(INTERNAL), Some(CONFIDENTIAL)] {
             let mut options = SessionOptions::new(AGENT);
             options.taint = taint;
-            let session = sandbox.store.session("worker", &options).expect("the session");
+            let session = sandbox
+                .store
+                .session("worker", &options)
+                .expect("the session");
             assert_eq!(session.state().expect("its row").taint, CONFIDENTIAL);
             assert_eq!(session.save("k", "c")["classification"], "CONFIDENTIAL");
         }
     }
     let higher = SessionOptions::new(AGENT).taint(RESTRICTED);
-    let session = sandbox.store.session("worker", &higher).expect("the session");
+    let session = sandbox
+        .store
+        .session("worker", &higher)
+        .expect("the session");
     assert_eq!(session.save("k", "c")["classification"], "RESTRICTED");
 }
 
@@ -395,9 +525,15 @@ fn a_clearance_stays_and_a_session_belongs_to_one_agent() {
     let options = SessionOptions::new(AGENT).clearance(INTERNAL);
     sandbox.store.session("s", &options).expect("a session");
     let other = SessionOptions::new(AGENT).clearance(RESTRICTED);
-    let error = sandbox.store.session("s", &other).expect_err("another clearance");
+    let error = sandbox
+        .store
+        .session("s", &other)
+        .expect_err("another clearance");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let error = sandbox.store.session("s", &SessionOptions::new("mallory")).expect_err("another agent");
+    let error = sandbox
+        .store
+        .session("s", &SessionOptions::new("mallory"))
+        .expect_err("another agent");
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(!error.to_string().contains(AGENT), "{error}");
 }
@@ -413,9 +549,15 @@ fn one_agent_sees_nothing_of_another() {
     assert_eq!(other.get("k"), None);
     assert!(other.search("heliotrope").is_empty());
     assert!(other.list(json!({})).is_empty());
-    assert_eq!(other.code("memory_delete", json!({ "key": "k" })), "not_found");
+    assert_eq!(
+        other.code("memory_delete", json!({ "key": "k" })),
+        "not_found"
+    );
     other.save("k", "theirs");
-    assert_eq!(sandbox.at(RESTRICTED).get("k").as_deref(), Some("heliotrope"));
+    assert_eq!(
+        sandbox.at(RESTRICTED).get("k").as_deref(),
+        Some("heliotrope")
+    );
 }
 
 /// Whatever is done to `sessions.db`: no call of any session is answered, old or
@@ -430,7 +572,10 @@ fn assert_every_call_is_refused(sessions: &[Session], what: &str) {
         }
         assert!(session.state().is_err(), "{what}");
         let steps = json!([{ "do": "shelves" }]);
-        assert!(session.told(steps).is_err(), "{what}: the puppet was let in");
+        assert!(
+            session.told(steps).is_err(),
+            "{what}: the puppet was let in"
+        );
     }
 }
 
@@ -521,7 +666,8 @@ fn a_control_plane_of_another_store_refuses_every_call() {
             other.at(level).save("k", "c");
         }
         let db = rusqlite::Connection::open(sessions_db(&other)).expect("a file");
-        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("a checkpoint");
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .expect("a checkpoint");
         drop(db);
         let bytes = std::fs::read(sessions_db(&other)).expect("a file");
         for side in ["sessions.db-wal", "sessions.db-shm"] {
@@ -531,6 +677,38 @@ fn a_control_plane_of_another_store_refuses_every_call() {
         std::fs::remove_file(&file).expect("removed");
         std::fs::write(&file, bytes).expect("written");
     });
+}
+
+/// An old copy has good seals, and would undo a raise.
+#[test]
+fn a_control_plane_put_back_to_an_earlier_state_refuses_every_call() {
+    let sandbox = Sandbox::new();
+    sandbox.at(RESTRICTED).save("k", "heliotrope");
+    let session = sandbox.session("worker");
+    let checkpoint = || {
+        rusqlite::Connection::open(sessions_db(&sandbox))
+            .and_then(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
+            .expect("a checkpoint");
+    };
+    checkpoint();
+    let earlier = sandbox.path().join("earlier.db");
+    std::fs::copy(sessions_db(&sandbox), &earlier).expect("copied");
+    session.raise(RESTRICTED).expect("a raise");
+    checkpoint();
+    for side in ["sessions.db-wal", "sessions.db-shm"] {
+        drop(std::fs::remove_file(sandbox.path().join(side)));
+    }
+    std::fs::rename(&earlier, sessions_db(&sandbox)).expect("put back");
+    assert_every_call_is_refused(
+        &[
+            session,
+            sandbox
+                .store
+                .one_shot(&SessionOptions::new(AGENT))
+                .expect("a session"),
+        ],
+        "put back",
+    );
 }
 
 #[test]
@@ -551,12 +729,21 @@ fn a_session_row_with_any_column_changed_refuses_every_call() {
     ] {
         let sandbox = Sandbox::new();
         sandbox.at(RESTRICTED).save("k", "heliotrope");
-        let options = SessionOptions::new(AGENT).clearance(INTERNAL).origin(Origin::Agent);
-        let session = sandbox.store.session("worker", &options).expect("a session");
+        let options = SessionOptions::new(AGENT)
+            .clearance(INTERNAL)
+            .origin(Origin::Agent);
+        let session = sandbox
+            .store
+            .session("worker", &options)
+            .expect("a session");
         session.raise(CONFIDENTIAL).expect("recorded");
-        sandbox.store.session("other", &SessionOptions::new(AGENT)).expect("a session");
+        sandbox
+            .store
+            .session("other", &SessionOptions::new(AGENT))
+            .expect("a session");
         let db = rusqlite::Connection::open(sessions_db(&sandbox)).expect("a file");
-        db.pragma_update(None, "ignore_check_constraints", true).expect("set");
+        db.pragma_update(None, "ignore_check_constraints", true)
+            .expect("set");
         let changed = db
             .execute(
                 &format!("UPDATE session SET {column} = {value} WHERE name = 'worker' AND {column} IS NOT {value}"),
@@ -570,7 +757,10 @@ fn a_session_row_with_any_column_changed_refuses_every_call() {
         }
         assert_every_call_is_refused(&[session], &format!("{column} = {value}"));
         // It is that session's row alone.
-        assert_eq!(sandbox.at(RESTRICTED).get("k").as_deref(), Some("heliotrope"));
+        assert_eq!(
+            sandbox.at(RESTRICTED).get("k").as_deref(),
+            Some("heliotrope")
+        );
     }
 }
 
@@ -632,7 +822,10 @@ fn any_flipped_bit_in_a_session_row_refuses_its_calls() {
             Err(_) => refused += 1,
         }
     }
-    assert!(refused > 30, "only {refused} of the flipped bits were noticed");
+    assert!(
+        refused > 30,
+        "only {refused} of the flipped bits were noticed"
+    );
 }
 
 #[test]
@@ -641,9 +834,14 @@ fn an_unreadable_control_plane_refuses_every_call() {
     sandbox.at(RESTRICTED).save("k", "heliotrope");
     processes::set_mode(&sessions_db(&sandbox), 0o000);
     let wrapper = processes::bound_by_permissions();
-    let output = processes::child_under(&wrapper, "policy::ask_without_a_control_plane", &sandbox.path(), "")
-        .output()
-        .expect("a child");
+    let output = processes::child_under(
+        &wrapper,
+        "policy::ask_without_a_control_plane",
+        &sandbox.path(),
+        "",
+    )
+    .output()
+    .expect("a child");
     processes::set_mode(&sessions_db(&sandbox), 0o600);
     processes::said(output);
 }
@@ -665,7 +863,9 @@ fn ask_without_a_control_plane() {
     .flatten()
     {
         for (tool, arguments) in every_tool() {
-            let error = session.raw(tool, &arguments.to_string()).expect_err("no answer");
+            let error = session
+                .raw(tool, &arguments.to_string())
+                .expect_err("no answer");
             assert_eq!(error.code, "unavailable");
         }
     }
@@ -682,31 +882,46 @@ fn the_same_bytes_answer_for_hidden_and_for_absent() {
             ("memory_search", json!({ "query": "heliotrope words" })),
             ("memory_list", json!({})),
             ("memory_list", json!({ "tag": "t" })),
-            ("memory_list", json!({ "tags": ["t", "u"], "match": "all", "limit": 1 })),
+            (
+                "memory_list",
+                json!({ "tags": ["t", "u"], "match": "all", "limit": 1 }),
+            ),
             ("memory_status", json!({})),
             ("memory_delete", json!({ "key": "k" })),
             ("memory_delete", json!({ "key": "k", "hide_lower": true })),
             // Saving over it shows nothing, either.
             ("memory_save", json!({ "key": "k", "content": "mine" })),
             ("memory_save", json!({ "key": "k", "content": "mine" })),
-            ("memory_save", json!({ "key": "k", "content": "mine again" })),
+            (
+                "memory_save",
+                json!({ "key": "k", "content": "mine again" }),
+            ),
             ("memory_get", json!({ "key": "k" })),
             ("memory_search", json!({ "query": "heliotrope words mine" })),
             ("memory_delete", json!({ "key": "k" })),
             ("memory_get", json!({ "key": "k" })),
         ] {
-            answers.push(format!("{tool} {arguments}: {:?}", session.raw(tool, &arguments.to_string())));
+            answers.push(format!(
+                "{tool} {arguments}: {:?}",
+                session.raw(tool, &arguments.to_string())
+            ));
         }
         answers
     }
     let absent = told(&Sandbox::new());
     for level in [INTERNAL, CONFIDENTIAL, RESTRICTED] {
         let sandbox = Sandbox::new();
-        sandbox.at(level).save_tagged("k", "heliotrope words", &["t", "u"]);
+        sandbox
+            .at(level)
+            .save_tagged("k", "heliotrope words", &["t", "u"]);
         assert_eq!(told(&sandbox), absent, "with a {level} record");
         let sandbox = Sandbox::new();
-        sandbox.at(level).save_tagged("k", "heliotrope words", &["t", "u"]);
-        sandbox.at(level).ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+        sandbox
+            .at(level)
+            .save_tagged("k", "heliotrope words", &["t", "u"]);
+        sandbox
+            .at(level)
+            .ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
         assert_eq!(told(&sandbox), absent, "with a {level} tombstone");
     }
 }
@@ -732,7 +947,9 @@ fn a_deleted_an_expired_and_an_absent_memory_are_the_same() {
 
     let sandbox = Sandbox::new();
     sandbox.at(PUBLIC).save_tagged("k", "heliotrope", &["t"]);
-    sandbox.at(PUBLIC).ask("memory_delete", json!({ "key": "k" }));
+    sandbox
+        .at(PUBLIC)
+        .ask("memory_delete", json!({ "key": "k" }));
     sandbox.clock.advance(1000);
     assert_eq!(told(&sandbox), absent, "deleted");
 
@@ -756,19 +973,35 @@ fn list_filters_by_tag_after_shadowing() {
     // The version that carries the tag is shadowed by one that does not.
     assert_eq!(higher.list(json!({ "tag": "draft" })), ["other"]);
     assert_eq!(higher.list(json!({ "tag": "final" })), ["k"]);
-    assert_eq!(higher.list(json!({ "tags": ["draft", "final"] })), ["k", "other"]);
-    assert!(higher.list(json!({ "tags": ["draft", "final"], "match": "all" })).is_empty());
-    assert_eq!(sandbox.at(PUBLIC).list(json!({ "tag": "draft" })), ["k", "other"]);
+    assert_eq!(
+        higher.list(json!({ "tags": ["draft", "final"] })),
+        ["k", "other"]
+    );
+    assert!(
+        higher
+            .list(json!({ "tags": ["draft", "final"], "match": "all" }))
+            .is_empty()
+    );
+    assert_eq!(
+        sandbox.at(PUBLIC).list(json!({ "tag": "draft" })),
+        ["k", "other"]
+    );
     // A tombstone shadows as well.
-    sandbox.at(INTERNAL).ask("memory_delete", json!({ "key": "other", "hide_lower": true }));
+    sandbox.at(INTERNAL).ask(
+        "memory_delete",
+        json!({ "key": "other", "hide_lower": true }),
+    );
     assert!(higher.list(json!({ "tag": "draft" })).is_empty());
 }
 
 #[test]
 fn hidden_rows_never_crowd_visible_ones_out_of_a_page() {
     let sandbox = Sandbox::new();
-    let (public, internal, restricted) =
-        (sandbox.at(PUBLIC), sandbox.at(INTERNAL), sandbox.at(RESTRICTED));
+    let (public, internal, restricted) = (
+        sandbox.at(PUBLIC),
+        sandbox.at(INTERNAL),
+        sandbox.at(RESTRICTED),
+    );
     // Of 40 keys on PUBLIC, INTERNAL shadows all but every fifth, RESTRICTED has
     // versions of all, and what shadows neither matches nor carries the tag.
     let mut visible = Vec::new();
@@ -785,7 +1018,11 @@ fn hidden_rows_never_crowd_visible_ones_out_of_a_page() {
         }
     }
     for limit in [1, 2, 3, 7, 8, 200] {
-        assert_eq!(internal.list(json!({ "tag": "t", "limit": limit })), visible, "limit {limit}");
+        assert_eq!(
+            internal.list(json!({ "tag": "t", "limit": limit })),
+            visible,
+            "limit {limit}"
+        );
         let all = internal.list(json!({ "limit": limit }));
         assert_eq!(all.len(), 32, "limit {limit}");
         assert!(all.is_sorted());
@@ -797,9 +1034,16 @@ fn hidden_rows_never_crowd_visible_ones_out_of_a_page() {
     let page = internal.ask("memory_list", json!({ "tag": "t", "limit": 8 }));
     assert_eq!(page["next_cursor"], Value::Null);
     for most in [1, 2, 5, 8, 100] {
-        let answer = internal.ask("memory_search", json!({ "query": "heliotrope", "max_results": most }));
+        let answer = internal.ask(
+            "memory_search",
+            json!({ "query": "heliotrope", "max_results": most }),
+        );
         let found = keys(&answer["results"]);
-        assert_eq!(found, visible[..most.min(visible.len())], "max_results {most}");
+        assert_eq!(
+            found,
+            visible[..most.min(visible.len())],
+            "max_results {most}"
+        );
         for hit in answer["results"].as_array().expect("results") {
             assert_eq!(hit["classification"], "PUBLIC");
         }
@@ -829,7 +1073,10 @@ fn superseded_and_expired_rows_never_crowd_live_ones_out_of_a_page() {
     assert_eq!(session.list(json!({ "limit": 5 })), expected);
     assert_eq!(session.list(json!({ "limit": 5, "tag": "t" })), expected);
     assert_eq!(session.search("heliotrope").len(), 12);
-    let few = session.ask("memory_search", json!({ "query": "heliotrope", "max_results": 3 }));
+    let few = session.ask(
+        "memory_search",
+        json!({ "query": "heliotrope", "max_results": 3 }),
+    );
     assert_eq!(keys(&few["results"]).len(), 3);
 }
 
@@ -849,7 +1096,9 @@ fn nothing_in_a_plugins_memory_reaches_the_next_call() {
     let high = sandbox.at(RESTRICTED);
     let low = sandbox.at(PUBLIC);
     for (session, word) in [(&high, "secret"), (&low, "a"), (&low, "b")] {
-        let answer = session.told(json!([{ "do": "remember", "word": word }])).expect("an answer");
+        let answer = session
+            .told(json!([{ "do": "remember", "word": word }]))
+            .expect("an answer");
         assert_eq!(answer[0]["ok"], Value::Null);
     }
 }
@@ -860,7 +1109,11 @@ fn a_call_that_cannot_be_made_says_the_same_to_every_session() {
     sandbox.at(RESTRICTED).save("k", "c");
     let messages: Vec<_> = Level::ALL
         .into_iter()
-        .map(|level| remora().invoke(&sandbox.at(level), "memory_forget", "{}").expect_err("unknown"))
+        .map(|level| {
+            remora()
+                .invoke(&sandbox.at(level), "memory_forget", "{}")
+                .expect_err("unknown")
+        })
         .collect();
     assert!(messages.windows(2).all(|pair| pair[0] == pair[1]));
     assert_eq!(messages[0].code, "unknown_tool");

@@ -30,7 +30,13 @@ pub fn child_under(wrapper: &[&str], test: &str, store: &Path, argument: &str) -
 
 fn tell(command: &mut Command, test: &str, store: &Path, argument: &str) {
     command
-        .args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            test,
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(STORE, store)
         .env(ARGUMENT, argument);
 }
@@ -72,7 +78,12 @@ pub fn bound_by_permissions() -> Vec<&'static str> {
     if std::fs::read(&file).is_err() {
         return vec!["env"];
     }
-    vec!["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"]
+    vec![
+        "setpriv",
+        "--bounding-set",
+        "-dac_override,-dac_read_search",
+        "--",
+    ]
 }
 
 /// Sets a file's or folder's permissions.

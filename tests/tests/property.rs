@@ -16,7 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use remora_host::storage::sqlite::SqliteOptions;
+<<<<<<< /tmp/o_property.rs
 use remora_host::{Level, Session, SessionOptions, Store, ToolError};
+=======
+use remora_host::{Level, Origin, Session, SessionOptions, Store};
+>>>>>>> /tmp/t_property.rs
 use remora_tests::{AGENT, Calls, StandingClock, folder, level_file, open_with};
 use serde_json::{Value, json};
 
@@ -32,31 +36,73 @@ const WORDS: [&str; 6] = [
     "用户 apples",
 ];
 const TAGS: [&[&str]; 4] = [&[], &["x"], &["x", "y"], &["y", "z"]];
-const QUERIES: [&str; 5] = ["apple", "pear plum", "apple-pear", "quince 用户 nothing", "a b"];
+const QUERIES: [&str; 5] = [
+    "apple",
+    "pear plum",
+    "apple-pear",
+    "quince 用户 nothing",
+    "a b",
+];
 
 /// Something that a session does.
 #[derive(Clone, Debug)]
 enum Act {
     Raise(usize),
-    Save { key: usize, words: usize, tags: usize },
+    Save {
+        key: usize,
+        words: usize,
+        tags: usize,
+    },
     /// Saves what ends so many steps later.
-    SaveFor { key: usize, words: usize, steps: i64 },
+    SaveFor {
+        key: usize,
+        words: usize,
+        steps: i64,
+    },
     /// Saves in place of what it sees under another key.
-    Supersede { key: usize, of: usize, words: usize },
-    Delete { key: usize, hide_lower: bool },
-    Get { key: usize },
-    Search { query: usize, most: usize },
-    List { tags: usize, all: bool, limit: usize },
+    Supersede {
+        key: usize,
+        of: usize,
+        words: usize,
+    },
+    Delete {
+        key: usize,
+        hide_lower: bool,
+    },
+    Get {
+        key: usize,
+    },
+    Search {
+        query: usize,
+        most: usize,
+    },
+    List {
+        tags: usize,
+        all: bool,
+        limit: usize,
+    },
     Status,
-    Confirm { key: usize },
+    Confirm {
+        key: usize,
+    },
     /// Confirms all that it sees under a key, also what is shadowed.
-    ConfirmAll { key: usize },
-    Review { limit: usize },
-    History { key: usize },
+    ConfirmAll {
+        key: usize,
+    },
+    Review {
+        limit: usize,
+    },
+    History {
+        key: usize,
+    },
     /// Everything about the edges, the queue and the use of a key.
-    Upkeep { key: usize },
+    Upkeep {
+        key: usize,
+    },
     /// With an argument that is ignored.
-    Meddle { key: usize },
+    Meddle {
+        key: usize,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -131,8 +177,14 @@ impl Fixed {
             .into_iter()
             .enumerate()
             .map(|(number, clearance)| {
-                let options = SessionOptions::new(AGENT).clearance(clearance);
-                store.session(&format!("s{number}"), &options).expect("a session")
+                // One of them speaks as a model, one as a tool.
+                let origin = [Origin::User, Origin::Agent, Origin::User, Origin::Tool][number];
+                let options = SessionOptions::new(AGENT)
+                    .clearance(clearance)
+                    .origin(origin);
+                store
+                    .session(&format!("s{number}"), &options)
+                    .expect("a session")
             })
             .collect();
         Self {
@@ -155,7 +207,10 @@ impl Fixed {
         let now = BEGAN + number * 1000;
         self.clock.set(now);
         // Ids tell the step that made them, whatever else has happened.
-        self.ids.store(u64::try_from(number).expect("a short history") << 16, Ordering::SeqCst);
+        self.ids.store(
+            u64::try_from(number).expect("a short history") << 16,
+            Ordering::SeqCst,
+        );
         let session = &self.sessions[step.session];
         let told = |tool: &str, arguments: Value| match session.raw(tool, &arguments.to_string()) {
             Ok(answer) => answer,
@@ -170,13 +225,13 @@ impl Fixed {
                 "memory_save",
                 json!({ "key": KEYS[*key], "content": WORDS[*words], "tags": TAGS[*tags] }),
             ),
-            Act::SaveFor { key, words, steps } => format!(
-                "{:?}",
-                session.told(json!([{
+            Act::SaveFor { key, words, steps } => {
+                let put = session.told(json!([{
                     "do": "put", "key": KEYS[*key], "content": WORDS[*words], "tags": ["x"],
                     "expires_at": now + steps * 1000,
-                }]))
-            ),
+                }]));
+                format!("{:?}", put.expect("the puppet answers"))
+            }
             Act::Supersede { key, of, words } => {
                 let seen = session
                     .told(json!([{ "do": "shelves" }, { "do": "everything", "key": KEYS[*of], "text": "apple" }]))
@@ -187,22 +242,21 @@ impl Fixed {
                     .map(|shelf| &shelf["fetch"]["id"])
                     .filter(|id| id.is_string())
                     .collect();
-                format!(
-                    "{seen:?} {:?}",
-                    session.told(json!([{
-                        "do": "put", "key": KEYS[*key], "content": WORDS[*words],
-                        "supersedes": ids.first(),
-                    }]))
-                )
-                .replace("Null", "[]")
+                let ids: Vec<&Value> = ids.into_iter().take(1).collect();
+                let put = session.told(json!([{
+                    "do": "put", "key": KEYS[*key], "content": WORDS[*words], "supersedes": ids,
+                }]));
+                format!("{seen:?} {:?}", put.expect("the puppet answers"))
             }
-            Act::Delete { key, hide_lower } => {
-                told("memory_delete", json!({ "key": KEYS[*key], "hide_lower": hide_lower }))
-            }
+            Act::Delete { key, hide_lower } => told(
+                "memory_delete",
+                json!({ "key": KEYS[*key], "hide_lower": hide_lower }),
+            ),
             Act::Get { key } => told("memory_get", json!({ "key": KEYS[*key] })),
-            Act::Search { query, most } => {
-                told("memory_search", json!({ "query": QUERIES[*query], "max_results": most }))
-            }
+            Act::Search { query, most } => told(
+                "memory_search",
+                json!({ "query": QUERIES[*query], "max_results": most }),
+            ),
             Act::List { tags, all, limit } => told(
                 "memory_list",
                 json!({
@@ -210,23 +264,28 @@ impl Fixed {
                 }),
             ),
             Act::Status => told("memory_status", json!({})),
-            Act::Confirm { key } => {
-                told("memory_confirm", json!({ "key": KEYS[*key], "source": "a letter" }))
-            }
+            Act::Confirm { key } => told(
+                "memory_confirm",
+                json!({ "key": KEYS[*key], "source": "a letter" }),
+            ),
             Act::ConfirmAll { key } => {
                 let ids = seen_ids(session, KEYS[*key]);
-                let steps: Vec<Value> =
-                    ids.iter().map(|id| json!({ "do": "stamp", "id": id })).collect();
+                let steps: Vec<Value> = ids
+                    .iter()
+                    .map(|id| json!({ "do": "stamp", "id": id }))
+                    .collect();
                 format!("{:?}", session.told(Value::Array(steps)))
             }
-            Act::Review { limit } => {
-                told("memory_review", json!({ "older_than_days": 0, "limit": limit }))
-            }
+            Act::Review { limit } => told(
+                "memory_review",
+                json!({ "older_than_days": 0, "limit": limit }),
+            ),
             Act::History { key } => told("memory_history", json!({ "key": KEYS[*key] })),
             Act::Upkeep { key } => format!("{:?}", upkeep(session, KEYS[*key])),
-            Act::Meddle { key } => {
-                told("memory_get", json!({ "key": KEYS[*key], "taint": "RESTRICTED" }))
-            }
+            Act::Meddle { key } => told(
+                "memory_get",
+                json!({ "key": KEYS[*key], "taint": "RESTRICTED" }),
+            ),
         }
     }
 }
@@ -268,13 +327,19 @@ fn everything(session: &Session) -> String {
     }
     for query in QUERIES {
         for most in [1, 2, 100] {
-            told("memory_search", json!({ "query": query, "max_results": most }));
+            told(
+                "memory_search",
+                json!({ "query": query, "max_results": most }),
+            );
         }
     }
     for tags in TAGS {
         for limit in [1, 3] {
             told("memory_list", json!({ "tags": tags, "limit": limit }));
-            told("memory_list", json!({ "tags": tags, "match": "all", "limit": limit }));
+            told(
+                "memory_list",
+                json!({ "tags": tags, "match": "all", "limit": limit }),
+            );
         }
     }
     told("memory_status", json!({}));
@@ -282,9 +347,14 @@ fn everything(session: &Session) -> String {
         told("memory_history", json!({ "key": key }));
     }
     for limit in [1, 2, 200] {
-        told("memory_review", json!({ "older_than_days": 0, "limit": limit }));
+        told(
+            "memory_review",
+            json!({ "older_than_days": 0, "limit": limit }),
+        );
     }
-    let raw = session.told(json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]));
+    let raw = session.told(
+        json!([{ "do": "shelves" }, { "do": "everything", "key": "a", "text": "apple plum" }]),
+    );
     writeln!(text, "{raw:?}").expect("a String takes it");
     text
 }
@@ -298,8 +368,18 @@ fn dump(store: &Path, level: Level) -> String {
     let db = rusqlite::Connection::open(file).expect("the file");
     let mut text = String::new();
     for table in [
-        "meta", "record", "record_tag", "edge", "stamp", "usage", "erased", "event", "memory_terms",
-        "memory_fts_docsize", "live_memory", "sqlite_schema",
+        "meta",
+        "record",
+        "record_tag",
+        "edge",
+        "stamp",
+        "usage",
+        "erased",
+        "event",
+        "memory_terms",
+        "memory_fts_docsize",
+        "live_memory",
+        "sqlite_schema",
     ] {
         let mut statement = db
             .prepare(&format!("SELECT * FROM {table}"))
@@ -374,7 +454,12 @@ fn low(steps: &[Step], level: usize) -> Vec<bool> {
         .collect()
 }
 
-fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, sessions: [bool; SESSIONS]) {
+fn assert_purge(
+    steps: &[Step],
+    clearances: [Level; SESSIONS],
+    level: usize,
+    sessions: [bool; SESSIONS],
+) {
     let (whole, less) = (Fixed::new(clearances), Fixed::new(clearances));
     let removed = purged(steps, level, &sessions);
     let low = low(steps, level);
@@ -386,7 +471,8 @@ fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, ses
         let without = less.step(number, step);
         if low[number] {
             assert_eq!(
-                answer, without,
+                answer,
+                without,
                 "step {number}, {step:?}, with and without what {sessions:?} did above {}",
                 Level::ALL[level]
             );
@@ -394,17 +480,28 @@ fn assert_purge(steps: &[Step], clearances: [Level; SESSIONS], level: usize, ses
     }
     for kept in &Level::ALL[..=level] {
         let (with, without) = (dump(&whole.path(), *kept), dump(&less.path(), *kept));
+        let only = |one: &str, other: &str| -> Vec<String> {
+            let there: Vec<&str> = other.lines().collect();
+            one.lines()
+                .filter(|line| !there.contains(line))
+                .map(str::to_owned)
+                .collect()
+        };
         assert!(
             with == without,
-            "the {kept} file, with and without what {sessions:?} did above {}:\n{with}\n{without}",
-            Level::ALL[level]
+            "the {kept} file, with what {sessions:?} did above {}: {:#?}, and without: {:#?}",
+            Level::ALL[level],
+            only(&with, &without),
+            only(&without, &with),
         );
     }
 }
 
+/// As many cases as `PROPTEST_CASES` says, or few enough to run each time.
 fn config(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases,
+        cases: asked.and_then(|cases| cases.parse().ok()).unwrap_or(cases),
         failure_persistence: None,
         max_shrink_iters: 400,
         ..ProptestConfig::default()
@@ -474,18 +571,39 @@ fn a_high_save_of_a_low_key_leaves_no_trace() {
         },
     };
     let look = |session, act| Step { session, act };
-    let mut steps = vec![save(0, 0), save(1, 1), look(1, Act::Raise(2)), save(1, 2), save(0, 3)];
+    let mut steps = vec![
+        save(0, 0),
+        save(1, 1),
+        look(1, Act::Raise(2)),
+        save(1, 2),
+        save(0, 3),
+    ];
     for act in [
-        Act::Delete { key: 0, hide_lower: true },
-        Act::Save { key: 1, words: 4, tags: 2 },
-        Act::Supersede { key: 2, of: 0, words: 5 },
+        Act::Delete {
+            key: 0,
+            hide_lower: true,
+        },
+        Act::Save {
+            key: 1,
+            words: 4,
+            tags: 2,
+        },
+        Act::Supersede {
+            key: 2,
+            of: 0,
+            words: 5,
+        },
         Act::Meddle { key: 0 },
     ] {
         steps.push(look(1, act));
         for looks in [
             Act::Get { key: 0 },
             Act::Search { query: 0, most: 3 },
-            Act::List { tags: 0, all: false, limit: 3 },
+            Act::List {
+                tags: 0,
+                all: false,
+                limit: 3,
+            },
             Act::Status,
         ] {
             steps.push(look(0, looks));
@@ -493,6 +611,11 @@ fn a_high_save_of_a_low_key_leaves_no_trace() {
         steps.push(save(2, 1));
     }
     for level in 0..3 {
-        assert_purge(&steps, [Level::Restricted; SESSIONS], level, [true; SESSIONS]);
+        assert_purge(
+            &steps,
+            [Level::Restricted; SESSIONS],
+            level,
+            [true; SESSIONS],
+        );
     }
 }

@@ -21,7 +21,8 @@ fn checkpoint(file: &Path) {
 fn sql(file: &Path, statements: &str) {
     let db = rusqlite::Connection::open(file).expect("the file");
     // Whoever alters a file is not held up by its own rules.
-    db.pragma_update(None, "ignore_check_constraints", true).expect("set");
+    db.pragma_update(None, "ignore_check_constraints", true)
+        .expect("set");
     db.execute_batch(statements).expect("changed");
 }
 
@@ -29,7 +30,9 @@ fn sql(file: &Path, statements: &str) {
 fn filled() -> Sandbox {
     let sandbox = Sandbox::new();
     for level in Level::ALL {
-        sandbox.at(level).save_tagged(level.name(), &format!("heliotrope of {level}"), &["t"]);
+        sandbox
+            .at(level)
+            .save_tagged(level.name(), &format!("heliotrope of {level}"), &["t"]);
         checkpoint(&sandbox.level_file(level));
     }
     sandbox
@@ -45,7 +48,10 @@ fn assert_only_it_is_broken(sandbox: &Sandbox, broken: Level) -> ToolError {
     for level in Level::ALL {
         let session = remora_tests::at(&store, level);
         if !remora_host::can_flow_to(broken, level) {
-            assert_eq!(session.list(json!({})).len(), Level::readable_at(level).count());
+            assert_eq!(
+                session.list(json!({})).len(),
+                Level::readable_at(level).count()
+            );
             session.save(level.name(), "another version");
             continue;
         }
@@ -102,7 +108,10 @@ fn garbage_in_the_middle_of_a_level_file_is_never_served() {
         let session = remora_tests::at(&store, Level::Internal);
         match session.raw("memory_get", r#"{"key":"INTERNAL"}"#) {
             Ok(answer) => {
-                assert!(answer.contains("heliotrope of INTERNAL"), "{from}: {answer}");
+                assert!(
+                    answer.contains("heliotrope of INTERNAL"),
+                    "{from}: {answer}"
+                );
             }
             Err(error) => assert_eq!(error.code, "unavailable", "{error:?}"),
         }
@@ -115,7 +124,9 @@ fn garbage_in_the_middle_of_a_level_file_is_never_served() {
             }
         }
         assert_eq!(
-            remora_tests::at(&store, Level::Public).get("PUBLIC").as_deref(),
+            remora_tests::at(&store, Level::Public)
+                .get("PUBLIC")
+                .as_deref(),
             Some("heliotrope of PUBLIC")
         );
     }
@@ -164,7 +175,42 @@ fn a_record_with_any_column_changed_is_never_served() {
             assert_eq!(error.code, "unavailable", "{column}: {error:?}");
         }
         // And the other levels answer.
-        assert!(remora_tests::at(&store, Level::Internal).get("INTERNAL").is_some());
+        assert!(
+            remora_tests::at(&store, Level::Internal)
+                .get("INTERNAL")
+                .is_some()
+        );
+    }
+}
+
+#[test]
+fn an_edge_that_was_changed_is_noticed() {
+    for change in [
+        "new_id = old_id",
+        "at = '2001-01-01 00:00:00.000'",
+        "session = 'x'",
+        "seal = zeroblob(32)",
+    ] {
+        let sandbox = Sandbox::new();
+        let session = sandbox.at(Level::Public);
+        session.save("k", "heliotrope");
+        let high = sandbox.at(Level::Internal);
+        let seen = high
+            .told(json!([{ "do": "shelves" }, { "do": "fetch", "shelf": 1, "key": "k" }]))
+            .expect("it reads");
+        high.told(json!([{
+            "do": "put", "key": "new", "content": "marmalade", "supersedes": [seen[1]["ok"]["id"]],
+        }]))
+        .expect("saved");
+        assert_eq!(high.get("k"), None);
+        sql(
+            &sandbox.level_file(Level::Internal),
+            &format!("UPDATE edge SET {change}"),
+        );
+        let error = high.raw("memory_get", r#"{"key":"k"}"#).expect_err(change);
+        assert_eq!(error.code, "unavailable", "{change}: {error:?}");
+        // Lower sessions have nothing to do with it.
+        assert_eq!(session.get("k").as_deref(), Some("heliotrope"));
     }
 }
 
@@ -173,12 +219,20 @@ fn an_endorsement_by_hand_is_noticed() {
     let sandbox = Sandbox::new();
     let session = sandbox
         .store
-        .session("tool", &SessionOptions::new(AGENT).origin(remora_host::Origin::Tool))
+        .session(
+            "tool",
+            &SessionOptions::new(AGENT).origin(remora_host::Origin::Tool),
+        )
         .expect("a session");
     assert_eq!(session.save("k", "heliotrope")["standing"], "quarantined");
     assert_eq!(session.get("k"), None);
-    sql(&sandbox.level_file(Level::Public), "UPDATE record SET standing = 'trusted'");
-    let error = session.raw("memory_get", r#"{"key":"k"}"#).expect_err("noticed");
+    sql(
+        &sandbox.level_file(Level::Public),
+        "UPDATE record SET standing = 'trusted'",
+    );
+    let error = session
+        .raw("memory_get", r#"{"key":"k"}"#)
+        .expect_err("noticed");
     assert_eq!(error.code, "unavailable");
 }
 
@@ -196,12 +250,20 @@ fn a_row_of_another_level_or_agent_is_never_served() {
         );
     };
     let sandbox = filled();
-    copy(&sandbox.level_file(Level::Restricted), &sandbox.level_file(Level::Public));
+    copy(
+        &sandbox.level_file(Level::Restricted),
+        &sandbox.level_file(Level::Public),
+    );
     let store = sandbox.reopen().expect("the store opens");
     let session = remora_tests::at(&store, Level::Public);
-    let error = session.raw("memory_get", r#"{"key":"RESTRICTED"}"#).expect_err("noticed");
+    let error = session
+        .raw("memory_get", r#"{"key":"RESTRICTED"}"#)
+        .expect_err("noticed");
     assert!(error.message.contains("altered"), "{error:?}");
-    for (tool, arguments) in [("memory_list", "{}"), ("memory_search", r#"{"query":"heliotrope"}"#)] {
+    for (tool, arguments) in [
+        ("memory_list", "{}"),
+        ("memory_search", r#"{"query":"heliotrope"}"#),
+    ] {
         if let Ok(answer) = session.raw(tool, arguments) {
             assert!(!answer.contains("RESTRICTED"), "{tool}: {answer}");
         }
@@ -219,7 +281,9 @@ fn a_row_of_another_level_or_agent_is_never_served() {
     );
     let store = sandbox.reopen().expect("the store opens");
     let session = remora_tests::at(&store, Level::Public);
-    let error = session.raw("memory_get", r#"{"key":"theirs"}"#).expect_err("noticed");
+    let error = session
+        .raw("memory_get", r#"{"key":"theirs"}"#)
+        .expect_err("noticed");
     assert!(error.message.contains("altered"), "{error:?}");
 }
 
@@ -237,7 +301,10 @@ fn a_file_under_another_levels_or_agents_name_is_refused() {
         drop(fs::rename(of(Level::Restricted), of(Level::Public)));
     }
     // Whether the store was open or not.
-    for store in [sandbox.store.clone(), sandbox.reopen().expect("the store opens")] {
+    for store in [
+        sandbox.store.clone(),
+        sandbox.reopen().expect("the store opens"),
+    ] {
         let session = remora_tests::at(&store, Level::Public);
         for (tool, arguments) in crate::policy::every_tool() {
             let error = match session.raw(tool, &arguments.to_string()) {
@@ -271,7 +338,10 @@ fn a_file_under_another_levels_or_agents_name_is_refused() {
 #[test]
 fn a_file_of_another_store_is_refused() {
     let (sandbox, other) = (filled(), filled());
-    let (ours, theirs) = (sandbox.level_file(Level::Public), other.level_file(Level::Public));
+    let (ours, theirs) = (
+        sandbox.level_file(Level::Public),
+        other.level_file(Level::Public),
+    );
     fs::remove_file(&ours).expect("removed");
     fs::copy(theirs, &ours).expect("copied");
     assert_only_it_is_broken(&sandbox, Level::Public);
@@ -299,7 +369,10 @@ fn a_newer_schema_is_refused_untouched() {
     checkpoint(&file);
     let before = fs::read(&file).expect("the file");
     let error = assert_only_it_is_broken(&sandbox, Level::Confidential);
-    assert!(error.message.contains("newer") && error.message.contains("9999"), "{error:?}");
+    assert!(
+        error.message.contains("newer") && error.message.contains("9999"),
+        "{error:?}"
+    );
     let store = sandbox.reopen().expect("the store opens");
     let error = remora_tests::at(&store, Level::Confidential)
         .raw("memory_save", r#"{"key":"k","content":"c"}"#)
@@ -311,7 +384,9 @@ fn a_newer_schema_is_refused_untouched() {
     let sessions = sandbox.path().join("sessions.db");
     sql(&sessions, "PRAGMA user_version = 9999");
     let refused = match sandbox.reopen() {
-        Ok(store) => store.session("new", &SessionOptions::new(AGENT)).expect_err("newer"),
+        Ok(store) => store
+            .session("new", &SessionOptions::new(AGENT))
+            .expect_err("newer"),
         Err(error) => error,
     };
     assert_eq!(refused.kind(), ErrorKind::Unavailable);
@@ -337,7 +412,10 @@ fn an_audit_trail_that_was_cut_or_changed_is_noticed() {
         }
         assert_eq!(sandbox.trail(Level::Public), ["save"; 4]);
         sql(&sandbox.level_file(Level::Public), change);
-        for store in [sandbox.store.clone(), sandbox.reopen().expect("the store opens")] {
+        for store in [
+            sandbox.store.clone(),
+            sandbox.reopen().expect("the store opens"),
+        ] {
             let error = store.events(AGENT, Level::Public).expect_err(change);
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{change}");
         }
@@ -361,7 +439,13 @@ fn the_audit_trail_holds_no_key_no_tag_and_no_words() {
     session.ask("memory_delete", json!({ "key": "heliotrope" }));
     let rows = crate::policy::rows(&sandbox, Level::Internal, "SELECT * FROM event");
     assert_eq!(rows.len(), 4, "{rows:?}");
-    for word in ["heliotrope", "marmalade", "periwinkle", "chrysalis", "gossamer"] {
+    for word in [
+        "heliotrope",
+        "marmalade",
+        "periwinkle",
+        "chrysalis",
+        "gossamer",
+    ] {
         assert!(!rows.join("\n").contains(word), "{rows:?}");
     }
 }
@@ -393,7 +477,11 @@ fn a_missing_folder_is_made_for_its_owner_alone() {
     let mut seen = 0;
     let mut look = vec![path.clone()];
     while let Some(folder) = look.pop() {
-        assert_eq!(fs::metadata(&folder).expect("it").permissions().mode() & 0o777, 0o700, "{folder:?}");
+        assert_eq!(
+            fs::metadata(&folder).expect("it").permissions().mode() & 0o777,
+            0o700,
+            "{folder:?}"
+        );
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
@@ -424,7 +512,9 @@ fn a_lost_or_shared_key_refuses_everything() {
     }
     // Another key unseals nothing.
     fs::write(&key, [7; 32]).expect("written");
-    let refused = sandbox.reopen().and_then(|store| store.existing_session("PUBLIC"));
+    let refused = sandbox
+        .reopen()
+        .and_then(|store| store.existing_session("PUBLIC"));
     assert!(refused.is_err());
     fs::remove_file(&key).expect("removed");
     assert!(sandbox.reopen().is_err());
@@ -432,7 +522,11 @@ fn a_lost_or_shared_key_refuses_everything() {
     fs::write(&key, secret).expect("written");
     processes::set_mode(&key, 0o600);
     let store = sandbox.reopen().expect("as it was");
-    assert!(remora_tests::at(&store, Level::Public).get("PUBLIC").is_some());
+    assert!(
+        remora_tests::at(&store, Level::Public)
+            .get("PUBLIC")
+            .is_some()
+    );
 }
 
 /// A file-size limit is what a full disk looks like to one process: writing
@@ -441,10 +535,16 @@ fn a_lost_or_shared_key_refuses_everything() {
 fn a_full_disk_loses_nothing_and_says_so() {
     let folder = folder();
     let path = folder.path().join("store");
-    let limited = ["sh", "-c", r#"trap '' XFSZ; ulimit -f 3000; exec "$@""#, "sh"];
-    let output = processes::child_under(&limited, "trouble::save_until_the_disk_is_full", &path, "")
-        .output()
-        .expect("a child");
+    let limited = [
+        "sh",
+        "-c",
+        r#"trap '' XFSZ; ulimit -f 3000; exec "$@""#,
+        "sh",
+    ];
+    let output =
+        processes::child_under(&limited, "trouble::save_until_the_disk_is_full", &path, "")
+            .output()
+            .expect("a child");
     let acknowledged = processes::said(output);
     assert!(acknowledged.len() > 5, "{acknowledged:?}");
     // With space again everything acknowledged is there, and saving goes on.
@@ -463,7 +563,9 @@ fn a_full_disk_loses_nothing_and_says_so() {
 fn save_until_the_disk_is_full() {
     let (path, _) = processes::told();
     let store = Store::open(&path).expect("a store");
-    let session = store.session("worker", &SessionOptions::new(AGENT)).expect("a session");
+    let session = store
+        .session("worker", &SessionOptions::new(AGENT))
+        .expect("a session");
     for i in 0..1000 {
         let key = format!("k{i:04}");
         let content = format!("heliotrope {}", "x".repeat(100_000));
@@ -491,7 +593,11 @@ fn a_read_only_store_still_answers_or_says_that_it_is_read_only() {
     {
         let sandbox = Sandbox::in_folder(folder);
         sandbox.at(Level::Public).save("k", "words");
-        let mut folders = vec![path.clone(), path.join("agents"), path.join("agents").join(AGENT)];
+        let mut folders = vec![
+            path.clone(),
+            path.join("agents"),
+            path.join("agents").join(AGENT),
+        ];
         let mut files = Vec::new();
         for folder in &folders {
             for entry in fs::read_dir(folder).expect("a folder") {
@@ -529,9 +635,14 @@ fn use_a_read_only_store() {
     let (path, _) = processes::told();
     let says_why = |text: &str| {
         assert!(
-            ["read-only", "may not be opened", "permission", "can't be opened"]
-                .iter()
-                .any(|why| text.contains(why)),
+            [
+                "read-only",
+                "may not be opened",
+                "permission",
+                "can't be opened"
+            ]
+            .iter()
+            .any(|why| text.contains(why)),
             "{text}"
         );
     };

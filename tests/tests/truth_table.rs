@@ -20,7 +20,11 @@ fn rows(operations: &[&str]) -> Vec<Row> {
         .into_iter()
         .filter(|row| operations.contains(&row.operation.as_str()))
         .collect();
-    assert_eq!(rows.len(), operations.len() * 16, "every pair of every operation");
+    assert_eq!(
+        rows.len(),
+        operations.len() * 16,
+        "every pair of every operation"
+    );
     rows
 }
 
@@ -55,9 +59,10 @@ fn call_of(operation: &str) -> (&'static str, Value) {
         "memory_search" => ("memory_search", json!({ "query": QUERY })),
         "memory_status" => ("memory_status", json!({})),
         "memory_save" => ("memory_save", json!({ "key": "k", "content": "newer" })),
-        "memory_save-another-key" => {
-            ("memory_save", json!({ "key": "another", "content": "newer" }))
-        }
+        "memory_save-another-key" => (
+            "memory_save",
+            json!({ "key": "another", "content": "newer" }),
+        ),
         "memory_delete" => ("memory_delete", json!({ "key": "k" })),
         "memory_delete-hide-lower" => ("memory_delete", json!({ "key": "k", "hide_lower": true })),
         "memory_confirm" => ("memory_confirm", json!({ "key": "k" })),
@@ -142,7 +147,10 @@ fn prepare(row: &Row) -> (Sandbox, Session) {
     let record = level(&row.record);
     sandbox
         .store
-        .session("by another", &remora_host::SessionOptions::new(remora_tests::AGENT).taint(record))
+        .session(
+            "by another",
+            &remora_host::SessionOptions::new(remora_tests::AGENT).taint(record),
+        )
         .expect("a session")
         .save_tagged("k", WORDS, &[TAG]);
     let session = sandbox.at(level(&row.session));
@@ -237,9 +245,7 @@ fn the_host_alone_holds_to_the_truth_table() {
                 .expect("the puppet answers");
             own[1]["ok"]["id"].clone()
         };
-        let put = |key: &str, supersedes: Value| {
-            json!([{ "do": "put", "key": key, "content": "newer", "supersedes": supersedes }])
-        };
+        let put = |key: &str, supersedes: Value| json!([{ "do": "put", "key": key, "content": "newer", "supersedes": supersedes }]);
         let steps = match row.operation.as_str() {
             "put" => put("k", json!([])),
             "put-another-key" => put("another", json!([])),
@@ -276,7 +282,11 @@ fn the_host_alone_holds_to_the_truth_table() {
                 }
                 (_, receipt) => format!(
                     "{} {} {}",
-                    receipt["outcome"].as_str().expect("an outcome").to_lowercase().replace("outcome::", ""),
+                    receipt["outcome"]
+                        .as_str()
+                        .expect("an outcome")
+                        .to_lowercase()
+                        .replace("outcome::", ""),
                     receipt["level"].as_str().expect("a level"),
                     receipt["version"]
                 ),
@@ -295,7 +305,9 @@ fn served(import: &str, record: &str, shelves: &Value) -> String {
         assert!(answer.get("err").is_none(), "{shelf}");
         let something = match import {
             "fetch" => answer["content"] == WORDS,
-            "page" | "search" | "versions" | "stale" | "used" => answer["items"].as_array().is_some_and(|items| items.len() == 1),
+            "page" | "search" | "versions" | "stale" | "used" => answer["items"]
+                .as_array()
+                .is_some_and(|items| items.len() == 1),
             "present" => *answer == json!(true),
             "counts" => *answer == json!(1),
             "tags" => *answer == json!([TAG]),

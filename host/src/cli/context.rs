@@ -1,10 +1,12 @@
 //! What a command has at hand: its options, its console, and the store and
 //! plugin once it needs them.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use remora_host::{Error, Origin, Plugin, Session, Store};
+use remora_host::{Error, ErrorKind, Origin, Plugin, Session, Store};
 use serde_json::Value;
 
 use super::console::Console;
@@ -37,7 +39,22 @@ impl<'a> Context<'a> {
     pub(crate) fn open_store(&mut self) -> Result<Store, Error> {
         let folder = self.globals.store_folder()?;
         tracing::debug!(store = %folder.display(), "opening");
-        Store::open(self.store.insert(folder))
+        // Where it can't be looked into, opening it says why.
+        let new = match fs::read_dir(&folder) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        let store = Store::open(self.store.insert(folder))?;
+        if new {
+            self.say(&format!("a new store was made in {}.", store.location()));
+        }
+        Ok(store)
+    }
+
+    /// A note before a command does its work, which it does whether or not anybody
+    /// reads notes.
+    pub(crate) fn say(&mut self, text: &str) {
+        let _gone = self.console.note(text);
     }
 
     /// The component, loaded when it is first needed.
@@ -52,9 +69,51 @@ impl<'a> Context<'a> {
 
     /// The session that the options describe, in the store that they name.
     pub(crate) fn session(&mut self) -> anyhow::Result<Session> {
+        self.session_in_use(Origin::User, true)
+    }
+
+    /// The session that the options describe, with a note of what that changed
+    /// for good; `made`: also where it made one.
+    fn session_in_use(&mut self, default_origin: Origin, made: bool) -> anyhow::Result<Session> {
         let store = self.open_store()?;
-        let session = self.globals.session(&store, Origin::User)?;
-        self.warn_of_clearance(&session)?;
+        let options = self.globals.session_options(default_origin);
+        let Some(name) = self.globals.session.clone() else {
+            return Ok(store.one_shot(&options)?);
+        };
+        let before = match store.existing_session(&name) {
+            Ok(session) => Some(session.state()?),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let session = store.session(&name, &options)?;
+        let after = session.state()?;
+        match before {
+            None if made => self.say(&format!("session \"{name}\" is new, at {}.", after.taint)),
+            None => {}
+            Some(before) => {
+                if before.taint != after.taint {
+                    self.say(&format!(
+                        "session \"{name}\" rose from {} to {}, for good.",
+                        before.taint, after.taint
+                    ));
+                }
+                if before.origin != after.origin {
+                    self.say(&format!(
+                        "the origin of session \"{name}\" fell from {} to {}, for good.",
+                        before.origin, after.origin
+                    ));
+                }
+            }
+        }
+        if let (Some(_), Some(observed)) = (self.globals.taint, after.observed) {
+            // Otherwise the only sign of it would be that nothing is found and
+            // writing is refused.
+            self.say(&format!(
+                "The session has observed {observed}, above its clearance {}: that unlocked \
+                 nothing, and the session writes no more.",
+                after.clearance
+            ));
+        }
         Ok(session)
     }
 
@@ -74,12 +133,8 @@ impl<'a> Context<'a> {
                 "Leave one of them out",
             )
             .into()),
-            _ => {
-                let store = self.open_store()?;
-                let session = self.globals.session(&store, Origin::Agent)?;
-                self.warn_of_clearance(&session)?;
-                Ok(session)
-            }
+            // That it is new is what one expects of a client's first start.
+            _ => self.session_in_use(Origin::Agent, false),
         }
     }
 
@@ -88,22 +143,5 @@ impl<'a> Context<'a> {
         let session = self.session()?;
         let plugin = self.plugin()?;
         Ok(plugin.invoke(&session, tool, &arguments.to_string())?)
-    }
-
-    /// Says so where `--taint` went above the clearance: otherwise the only sign
-    /// of it would be that nothing is found and writing is refused.
-    fn warn_of_clearance(&mut self, session: &Session) -> anyhow::Result<()> {
-        if self.globals.taint.is_none() {
-            return Ok(());
-        }
-        let row = session.state()?;
-        if let Some(observed) = row.observed {
-            self.console.note(&format!(
-                "The session has observed {observed}, above its clearance {}: that unlocked \
-                 nothing, and the session writes no more.",
-                row.clearance
-            ))?;
-        }
-        Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use remora_host::{EMBEDDED_COMPONENT, Error, Tool};
-use serde_json::{Value, json};
+use remora_host::{EMBEDDED_COMPONENT, Error};
+use serde_json::json;
 
 use super::context::Context;
 use super::failure::Exit;
@@ -16,39 +16,13 @@ pub(crate) struct ComponentArgs {
     output: Option<PathBuf>,
 }
 
-/// What a model is told of the tools, in the words of MCP.
+/// What a model is told of the tools: what the server answers to `tools/list`.
 pub(crate) fn tools(context: &mut Context<'_>) -> anyhow::Result<Exit> {
-    let tools = context.plugin()?.tools()?;
-    let tools = tools.iter().map(described).collect::<Result<Vec<_>, _>>()?;
+    let tools = crate::mcp::tools(&*context.plugin()?)?;
     context
         .console
         .line(&serde_json::to_string_pretty(&tools)?)?;
     Ok(Exit::Done)
-}
-
-fn described(tool: &Tool) -> Result<Value, Error> {
-    let schema = |text: &str| {
-        serde_json::from_str::<Value>(text).map_err(|error| {
-            Error::new(
-                remora_host::ErrorKind::Plugin,
-                format!("A schema of {} is not JSON: {error}", tool.name),
-                "A plugin describes its tools with JSON Schema",
-                "Report it to the plugin's author",
-            )
-        })
-    };
-    Ok(json!({
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": schema(&tool.input_schema)?,
-        "outputSchema": schema(&tool.output_schema)?,
-        "annotations": {
-            "readOnlyHint": tool.read_only,
-            "destructiveHint": tool.destructive,
-            "idempotentHint": tool.idempotent,
-        },
-    }))
 }
 
 /// The text for a system prompt.

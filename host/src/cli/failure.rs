@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use remora_host::{Error, ErrorKind, ToolError};
 
 use super::console::Console;
-use super::visible;
+use super::{log, visible};
 
 /// How a command ended, for whoever called it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,10 @@ pub(crate) struct Failure {
     code: String,
     message: String,
     exit: Exit,
+    /// What lies behind it, with paths: for people at the command line alone.
+    cause: Option<String>,
+    /// The store failed, and nothing else.
+    store: bool,
 }
 
 impl Failure {
@@ -75,6 +79,8 @@ impl Failure {
                 code: String::new(),
                 message: String::new(),
                 exit: Exit::Done,
+                cause: None,
+                store: false,
             };
         }
         let code = if let Some(error) = error.downcast_ref::<ToolError>() {
@@ -91,11 +97,34 @@ impl Failure {
         } else {
             error.to_string()
         };
+        let exit = Exit::of(&code);
+        let own = error.is::<ToolError>() || error.is::<Error>();
         Self {
-            exit: Exit::of(&code),
+            exit,
             message,
+            store: own && code == ErrorKind::Unavailable.code(),
             code,
+            // A tool's failure has left its cause behind: only the log knew it.
+            cause: if exit == Exit::Storage {
+                Some(causes.join(": "))
+                    .filter(|cause| !cause.is_empty())
+                    .or_else(log::last_cause)
+            } else {
+                None
+            },
         }
+    }
+
+    /// In the words of the command line, where it is a tool that failed.
+    pub(crate) fn in_words_of(mut self, translated: impl FnOnce(&str) -> String) -> Self {
+        self.message = translated(&self.message);
+        self
+    }
+
+    /// Whether the store failed, and the message does not say where it is.
+    pub(crate) fn hides_store(&self, folder: &str) -> bool {
+        let said = |text: &str| text.contains(folder);
+        self.store && !said(&self.message) && !self.cause.as_deref().is_some_and(said)
     }
 
     /// A command line that could not be understood.
@@ -112,6 +141,8 @@ impl Failure {
                 .trim_end()
                 .to_owned(),
             exit: Exit::Usage,
+            cause: None,
+            store: false,
         }
     }
 
@@ -126,7 +157,11 @@ impl Failure {
             });
             console.line(&error.to_string())
         } else {
-            console.remark(&format!("remora: {}", visible::block(&self.message)))
+            let mut text = format!("remora: {}", visible::block(&self.message));
+            if let Some(cause) = &self.cause {
+                text.push_str(&format!(" The cause: {}.", visible::line(cause)));
+            }
+            console.remark(&text)
         };
         // Where nothing can be shown the exit code still tells.
         let _gone = written.and_then(|()| console.flush());
@@ -158,6 +193,27 @@ mod tests {
             message: "There is none.".to_owned(),
         };
         assert_eq!(Failure::of(&unknown.into()).exit, Exit::Usage);
+    }
+
+    #[test]
+    fn people_are_told_the_cause_and_programs_are_not() {
+        let error = || -> anyhow::Error {
+            let cause = io::Error::from(io::ErrorKind::StorageFull);
+            Error::unavailable("What", "", "").caused_by(cause).into()
+        };
+        let shown = |json: bool| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::like_a_terminal(&mut out, &mut err, 80);
+            Failure::of(&error()).report(&mut console, json);
+            String::from_utf8([out, err].concat()).expect("text")
+        };
+        assert_eq!(shown(false), "remora: What. The cause: no storage space.\n");
+        assert!(!shown(true).contains("no storage space"));
+        assert!(Failure::of(&error()).hides_store("/store"));
+        let plugin = Error::new(ErrorKind::Plugin, "What", "", "");
+        assert!(!Failure::of(&plugin.into()).hides_store("/store"));
+        let output = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(!Failure::of(&output.into()).hides_store("/store"));
     }
 
     #[test]

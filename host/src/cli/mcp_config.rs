@@ -12,6 +12,7 @@ use remora_host::Error;
 use serde_json::{Value, json};
 
 use super::globals::Globals;
+use super::text::quoted;
 
 /// The name under which clients list the server.
 const NAME: &str = "remora";
@@ -57,6 +58,15 @@ pub(crate) fn run(globals: &Globals, args: McpConfigArgs) -> anyhow::Result<()> 
     out.flush()?;
     let mut err = io::stderr();
     writeln!(err, "{}", place(client))?;
+    if let Some(group) = group(client) {
+        writeln!(
+            err,
+            "Where the file has \"{group}\" already, add only what stands inside it."
+        )?;
+    }
+    if client == Client::ClaudeCode {
+        writeln!(err, "Or run: {}", claude_mcp_add(&command, &arguments))?;
+    }
     let dollar = |text: &String| text.contains('$');
     if expands_variables(client) && (dollar(&command) || arguments.iter().any(dollar)) {
         writeln!(
@@ -145,29 +155,47 @@ fn unicode(path: &Path) -> anyhow::Result<String> {
 fn settings(client: Client, command: &str, arguments: &[String]) -> String {
     let plain = json!({"command": command, "args": arguments});
     let typed = json!({"type": "stdio", "command": command, "args": arguments});
-    let (group, server) = match client {
-        Client::ClaudeDesktop
+    let server = match client {
+        Client::ClaudeCode | Client::Vscode => typed,
+        // Older versions want the source, newer ones pass it over.
+        Client::Zed => {
+            json!({"source": "custom", "command": command, "args": arguments, "env": {}})
+        }
+        _ => plain,
+    };
+    let Some(group) = group(client) else {
+        let arguments: Vec<String> = arguments.iter().map(|text| toml_text(text)).collect();
+        return format!(
+            "[mcp_servers.{NAME}]\ncommand = {}\nargs = [{}]\n",
+            toml_text(command),
+            arguments.join(", ")
+        );
+    };
+    format!("{:#}\n", json!({group: {NAME: server}}))
+}
+
+/// The object in which the client's JSON names its servers; none where it is TOML.
+fn group(client: Client) -> Option<&'static str> {
+    match client {
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
         | Client::Cursor
         | Client::GeminiCli
         | Client::Windsurf
-        | Client::Generic => ("mcpServers", plain),
-        Client::ClaudeCode => ("mcpServers", typed),
-        Client::Vscode => ("servers", typed),
-        // Older versions want the source, newer ones pass it over.
-        Client::Zed => (
-            "context_servers",
-            json!({"source": "custom", "command": command, "args": arguments, "env": {}}),
-        ),
-        Client::Codex => {
-            let arguments: Vec<String> = arguments.iter().map(|text| toml_text(text)).collect();
-            return format!(
-                "[mcp_servers.{NAME}]\ncommand = {}\nargs = [{}]\n",
-                toml_text(command),
-                arguments.join(", ")
-            );
-        }
-    };
-    format!("{:#}\n", json!({group: {NAME: server}}))
+        | Client::Generic => Some("mcpServers"),
+        Client::Vscode => Some("servers"),
+        Client::Zed => Some("context_servers"),
+        Client::Codex => None,
+    }
+}
+
+/// The command with which Claude Code adds a server to its settings itself.
+fn claude_mcp_add(command: &str, arguments: &[String]) -> String {
+    let server: Vec<String> = std::iter::once(command)
+        .chain(arguments.iter().map(String::as_str))
+        .map(quoted)
+        .collect();
+    format!("claude mcp add {NAME} -- {}", server.join(" "))
 }
 
 /// A basic string of TOML. All that JSON escapes is escaped the same way there;
@@ -230,8 +258,7 @@ fn place(client: Client) -> &'static str {
         }
         Client::Generic => {
             "Most clients read this from a JSON file of their own; see the client's documentation \
-             on MCP servers over stdio. Where the file has a \"mcpServers\" already, add only what \
-             stands inside."
+             on MCP servers over stdio."
         }
     }
 }
@@ -297,6 +324,28 @@ mod tests {
              command = \"C:\\\\Ünï code\\\\it's \\\"my\\\" $tore\\u007F\\u0001\"\n\
              args = [\"serve\", \"--store\", \"C:\\\\Ünï code\\\\it's \\\"my\\\" $tore\\u007F\\u0001\"]\n"
         );
+    }
+
+    #[test]
+    fn claude_code_can_add_it_by_a_command() {
+        assert_eq!(
+            claude_mcp_add(
+                "/a b/remora",
+                &["serve".to_owned(), "--session=-x".to_owned()]
+            ),
+            "claude mcp add remora -- '/a b/remora' serve --session=-x"
+        );
+    }
+
+    #[test]
+    fn the_help_lists_every_client() {
+        for client in Client::value_variants() {
+            let name = client.to_possible_value().expect("shown");
+            assert!(
+                super::super::EXAMPLES.contains(name.get_name()),
+                "{client:?}"
+            );
+        }
     }
 
     #[test]

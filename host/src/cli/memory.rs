@@ -1,7 +1,9 @@
 //! The tools as commands: `save`, `get`, `search`, `list`, `delete`, `status`.
 //!
 //! Each makes the tool's JSON arguments, calls it through the plugin, and prints
-//! the answer: as it is with `--json`, and laid out for people without.
+//! the answer: as it is with `--json`, and laid out for people without. People are
+//! told of commands and options where the tool speaks of tools and arguments: see
+//! [`words`].
 
 use std::io;
 
@@ -17,7 +19,7 @@ use super::console::Console;
 use super::context::Context;
 use super::failure::Exit;
 use super::text::{self, Table, cut, fields, wrap};
-use super::visible;
+use super::{visible, words};
 
 /// Columns that a list gives to tags.
 const TAGS_WIDTH: usize = 16;
@@ -67,7 +69,7 @@ pub(crate) struct SearchArgs {
     #[arg(required = true)]
     words: Vec<String>,
     /// The most results: 1 to 100 [default: 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 100))]
     max_results: Option<u64>,
 }
 
@@ -83,7 +85,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     cursor: Option<String>,
     /// The most memories: 1 to 200 [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole_number(text, 200))]
     limit: Option<u64>,
 }
 
@@ -94,6 +96,14 @@ pub(crate) struct DeleteArgs {
     /// Hide the versions of lower levels as well, from this level up
     #[arg(long)]
     hide_lower: bool,
+}
+
+/// How many are asked for. The tool checks it as well, in its own words.
+fn whole_number(text: &str, most: u64) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| format!("{text} is not a whole number from 1 to {most}"))
 }
 
 /// A record in any answer, as far as people are shown it.
@@ -130,6 +140,7 @@ pub(crate) fn save(context: &mut Context<'_>, args: SaveArgs) -> anyhow::Result<
         key: String,
         classification: String,
         origin: String,
+        standing: String,
         version: u64,
     }
     let content = if args.content == "-" {
@@ -151,11 +162,15 @@ pub(crate) fn save(context: &mut Context<'_>, args: SaveArgs) -> anyhow::Result<
         "memory_save",
         arguments,
         |console, answer: Answer| {
+            // What waits or is kept apart takes no version's place.
+            let version = match answer.standing.as_str() {
+                "trusted" => format!(", version {}", answer.version),
+                _ => String::new(),
+            };
             console.line(&format!(
-                "{}: {}, version {} at {}, origin {}",
+                "{}: {}{version} at {}, origin {}",
                 visible::line(&answer.key),
                 visible::line(&answer.outcome),
-                answer.version,
                 visible::line(&answer.classification),
                 visible::line(&answer.origin),
             ))?;
@@ -365,11 +380,13 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     let text = plugin.invoke(&session, "memory_status", "{}")?;
     let mut value: Value = parsed("memory_status", &text)?;
     let store = session.store().location();
+    let observed = session.state()?.observed;
     if context.globals.json {
         // What the plugin does not know and the operator asks for first.
         if let Value::Object(answer) = &mut value {
             answer.insert("agent".to_owned(), context.globals.agent().into());
             answer.insert("store".to_owned(), store.into());
+            answer.insert("read_only".to_owned(), observed.is_some().into());
         }
         context.console.line(&value.to_string())?;
         return Ok(Exit::Done);
@@ -380,7 +397,7 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     } else {
         ", ends with this command".to_owned()
     };
-    let lines = [
+    let mut lines = vec![
         ("store", visible::line(&store)),
         ("agent", visible::line(context.globals.agent())),
         (
@@ -391,6 +408,9 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
         ("clearance", visible::line(&answer.clearance)),
         ("origin", visible::line(&answer.origin)),
     ];
+    if let Some(observed) = observed {
+        lines.push(("observed", super::session::writes_no_more(observed)));
+    }
     fields(&mut context.console, &lines)?;
     context.console.line("")?;
     let mut table = Table::new(&["LEVEL", "LIVE", "PENDING", "QUARANTINED", "TAGS"]);
@@ -445,7 +465,7 @@ fn parsed<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
 fn notices(context: &mut Context<'_>, answer: &Value) -> io::Result<()> {
     let notices = answer.get("notices").and_then(Value::as_array);
     for notice in notices.into_iter().flatten().filter_map(Value::as_str) {
-        context.console.note(notice)?;
+        context.console.note(&words::of_the_command_line(notice))?;
     }
     Ok(())
 }
@@ -524,6 +544,17 @@ fn age(days: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_the_range() {
+        assert_eq!(whole_number("200", 200), Ok(200));
+        for text in ["0", "201", "abc", "-1", "1.5", ""] {
+            assert_eq!(
+                whole_number(text, 200),
+                Err(format!("{text} is not a whole number from 1 to 200"))
+            );
+        }
+    }
 
     #[test]
     fn ages_read_well() {

@@ -7,13 +7,14 @@
 //! Standard output carries the answer and nothing else. What is said beside it
 //! (notices, failures, the log) goes to standard error.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
-use remora_host::Plugin;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use remora_host::{Plugin, ToolError};
 
 mod call;
 mod console;
@@ -29,6 +30,7 @@ mod session;
 mod text;
 mod tour;
 mod visible;
+mod words;
 
 pub(crate) use console::Console;
 pub(crate) use context::Context;
@@ -45,23 +47,31 @@ Examples:
   remora get salary                        finds nothing: the session is PUBLIC
   remora --taint confidential get salary
   remora serve --session work              MCP over standard input and output
-  remora mcp-config claude-desktop         settings for an MCP client
+  remora mcp-config claude-desktop --session work
+                                           settings for an MCP client
   remora tour                              shows all of it on a temporary store
+
+MCP clients: claude-code, claude-desktop, codex, cursor, gemini-cli, vscode,
+windsurf, zed, and generic for most others.
 
 Exit codes: 0 done, 1 not found, 2 wrong usage or argument, 3 refused by policy,
 4 the store or the plugin failed.";
 
+/// What somebody is told who starts the server by hand.
+const SERVING_A_PERSON: &str = "\
+This serves MCP to a client that starts it, on standard input and output. \
+`remora mcp-config CLIENT --session NAME` prints the settings for one. Ctrl-C ends it.";
+
 const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\ncontract remora:memory@0.1.0");
 
-/// A memory for AI agents that outlives the conversation and cannot leak.
+/// A memory for AI agents that outlives the conversation and does not leak.
 #[derive(Debug, Parser)]
 #[command(
     name = "remora",
     version,
     long_version = LONG_VERSION,
     after_help = EXAMPLES,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -88,9 +98,9 @@ pub(crate) enum Command {
     Call(call::CallArgs),
     /// Serve the tools over MCP on standard input and output
     Serve(ServeArgs),
-    /// Print the settings for an MCP client
+    /// Print the settings for an MCP client, claude-desktop for example
     McpConfig(mcp_config::McpConfigArgs),
-    /// List, show, make and raise sessions
+    /// List, show, make, raise and lower sessions
     Session(session::SessionArgs),
     /// Print what a model is told of the tools, as JSON
     Tools,
@@ -109,12 +119,23 @@ pub(crate) struct ServeArgs {
     ephemeral: bool,
 }
 
+impl Cli {
+    /// Reads a command line, the program's name first.
+    pub(crate) fn read(words: &[impl AsRef<OsStr>]) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(words.iter().map(AsRef::as_ref))?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.globals.store_given =
+            matches.value_source("store") == Some(clap::parser::ValueSource::CommandLine);
+        Ok(cli)
+    }
+}
+
 /// Parses the command line, does what it says and reports how it went.
 pub(crate) fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match Cli::read(&words) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &words),
+        Err(error) => return usage(error, &words),
     };
     log::init(matches!(cli.command, Command::Serve(_)));
     // Not locked: the server writes to the same from other threads.
@@ -132,31 +153,35 @@ pub(crate) fn execute(cli: Cli, console: Console<'_>, plugin: Option<Arc<Plugin>
     match run(&mut context, cli.command) {
         Ok(exit) => exit,
         Err(error) => {
-            let exit = Failure::of(&error).report(&mut context.console, json);
-            if exit == Exit::Storage && !json {
-                hint(&mut context);
+            let mut failure = Failure::of(&error);
+            if !json && error.is::<ToolError>() {
+                failure = failure.in_words_of(words::of_the_command_line);
+            }
+            // An error that an agent might be told names no path.
+            let store = context
+                .store_folder()
+                .map(|path| path.to_string_lossy().into_owned());
+            let store = store.filter(|store| !json && failure.hides_store(store));
+            let exit = failure.report(&mut context.console, json);
+            if let Some(store) = store {
+                let text = format!("remora: The store is {}.", visible::line(&store));
+                // Where nothing can be shown the exit code still tells.
+                let _gone = context.console.remark(&text);
             }
             exit
         }
     }
 }
 
-/// Says where to look when the store failed: an error that an agent might be
-/// told names no path and no cause.
-fn hint(context: &mut Context<'_>) {
-    let Some(store) = context.store_folder() else {
-        return;
-    };
-    let store = visible::line(&store.to_string_lossy());
-    let mut text = format!("remora: The store is {store}.");
-    if std::env::var_os("RUST_LOG").is_none() {
-        text.push_str(" RUST_LOG=debug shows the cause.");
-    }
-    // Where nothing can be shown the exit code still tells.
-    let _gone = context.console.remark(&text);
-}
-
 fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
+    use globals::Given;
+    match &command {
+        Command::Tools => context.globals.refuse("tools", Given::STORE_AND_SESSION)?,
+        Command::Spine => context.globals.refuse("spine", Given::STORE_AND_SESSION)?,
+        Command::Component(_) => context.globals.refuse("component", Given::ALL)?,
+        Command::Tour => context.globals.refuse("tour", Given::STORE_AND_SESSION)?,
+        _ => {}
+    }
     let exit = match command {
         Command::Save(args) => memory::save(context, args)?,
         Command::Get(args) => memory::get(context, args)?,
@@ -167,6 +192,9 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
         Command::Call(args) => call::run(context, args)?,
         Command::Serve(args) => {
             let session = context.serving_session(args.ephemeral)?;
+            if io::stdin().is_terminal() {
+                context.say(SERVING_A_PERSON);
+            }
             crate::mcp::serve(context.plugin()?, session)?;
             Exit::Done
         }
@@ -186,7 +214,13 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
 
 /// Reports a command line that could not be understood, or prints the help or
 /// the version that it asked for.
-fn usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
+fn usage(mut error: clap::Error, words: &[OsString]) -> ExitCode {
+    if let Some(tip) = session::tip(&error, words) {
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
     let json = words
         .iter()
         .take_while(|word| *word != "--")
@@ -198,7 +232,7 @@ fn usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
     }
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut console = Console::standard(&mut out, &mut err);
-    Failure::usage(error).report(&mut console, true).into()
+    Failure::usage(&error).report(&mut console, true).into()
 }
 
 #[cfg(test)]

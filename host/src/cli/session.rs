@@ -1,5 +1,7 @@
 //! `session`: the operator's view of the sessions.
 
+use std::ffi::OsString;
+
 use clap::{Args, Subcommand};
 use remora_host::storage::SessionRow;
 use remora_host::{Error, Level, Origin, Session, Store, can_flow_to};
@@ -7,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::failure::Exit;
-use super::globals::Globals;
-use super::text::{Table, fields, when};
+use super::globals::{Given, Globals};
+use super::text::{Table, fields, quoted, when};
 use super::visible;
 
 #[derive(Args, Debug)]
@@ -37,6 +39,18 @@ enum SessionCommand {
         /// PUBLIC, INTERNAL, CONFIDENTIAL or RESTRICTED
         level: Level,
     },
+    /// Record that a session has heard words of an origin: its own falls, for
+    /// good
+    ///
+    /// What it saves from its next call on has at most that origin, also in a
+    /// server that is running.
+    Lower {
+        /// Its name
+        name: String,
+        /// user, agent or tool
+        #[arg(value_name = "ORIGIN")]
+        to: Origin,
+    },
     /// Make a session, with --clearance, --taint, --origin and --agent
     New {
         /// Its name, unique in the store
@@ -45,11 +59,20 @@ enum SessionCommand {
 }
 
 pub(crate) fn run(context: &mut Context<'_>, args: SessionArgs) -> anyhow::Result<Exit> {
+    let (command, refused) = match &args.command {
+        SessionCommand::List => ("session list", Given::SESSION),
+        SessionCommand::Show { .. } => ("session show", Given::SESSION),
+        SessionCommand::Raise { .. } => ("session raise", Given::SESSION),
+        SessionCommand::Lower { .. } => ("session lower", Given::SESSION),
+        SessionCommand::New { .. } => ("session new", &[Given::Session][..]),
+    };
+    context.globals.refuse(command, refused)?;
     let store = context.open_store()?;
     match args.command {
         SessionCommand::List => list(context, &store),
         SessionCommand::Show { name } => show(context, &store, &name),
         SessionCommand::Raise { name, level } => raise(context, &store, &name, level),
+        SessionCommand::Lower { name, to } => lower(context, &store, &name, to),
         SessionCommand::New { name } => new(context, &store, &name),
     }
 }
@@ -86,7 +109,7 @@ fn list(context: &mut Context<'_>, store: &Store) -> anyhow::Result<Exit> {
                 Some(_) => format!("{}, reads only", row.taint),
             },
             row.clearance.to_string(),
-            origin(row),
+            row.origin.to_string(),
             when(&row.updated_at.to_string()),
         ]);
     }
@@ -142,20 +165,36 @@ fn raise(
     Ok(Exit::Done)
 }
 
-fn new(context: &mut Context<'_>, store: &Store, name: &str) -> anyhow::Result<Exit> {
-    match store.existing_session(name) {
-        Ok(_) => {
-            return Err(Error::invalid(
-                format!("There is a session \"{}\" already", name.escape_debug()),
-                "A session's name is unique in the store, whichever its agent",
-                "Choose another name, or use that session with --session",
-            )
-            .into());
-        }
-        Err(error) if error.kind() == remora_host::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
+fn lower(
+    context: &mut Context<'_>,
+    store: &Store,
+    name: &str,
+    origin: Origin,
+) -> anyhow::Result<Exit> {
+    let session = existing(&context.globals, store, name)?;
+    let before = session.state()?;
+    let after = session.lower_origin(origin)?;
+    if context.globals.json {
+        context.console.line(&described(&after).to_string())?;
+    } else if before.origin == after.origin {
+        context.console.line(&format!(
+            "{} had the origin {} already. It only falls: start another session for more.",
+            visible::line(name),
+            after.origin
+        ))?;
+    } else {
+        context.console.line(&format!(
+            "{} fell from the origin {} to {}, from its next call on.",
+            visible::line(name),
+            before.origin,
+            after.origin
+        ))?;
     }
-    let session = store.session(name, &context.globals.session_options(Origin::User))?;
+    Ok(Exit::Done)
+}
+
+fn new(context: &mut Context<'_>, store: &Store, name: &str) -> anyhow::Result<Exit> {
+    let session = store.new_session(name, &context.globals.session_options(Origin::User))?;
     let row = session.state()?;
     print(context, &row)?;
     Ok(Exit::Done)
@@ -189,13 +228,10 @@ fn print(context: &mut Context<'_>, row: &SessionRow) -> anyhow::Result<()> {
         ("agent", visible::line(&row.agent)),
         ("level", row.taint.to_string()),
         ("clearance", row.clearance.to_string()),
-        ("origin", origin(row)),
+        ("origin", row.origin.to_string()),
     ];
     if let Some(observed) = row.observed {
-        lines.push((
-            "observed",
-            format!("{observed}, above its clearance: it writes no more"),
-        ));
+        lines.push(("observed", writes_no_more(observed)));
     }
     lines.push(("made", when(&row.created_at.to_string())));
     lines.push(("changed", when(&row.updated_at.to_string())));
@@ -203,8 +239,41 @@ fn print(context: &mut Context<'_>, row: &SessionRow) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn origin(row: &SessionRow) -> String {
-    row.origin.name().to_ascii_uppercase()
+/// Of a session that has observed `level`, which is above its clearance.
+pub(super) fn writes_no_more(level: Level) -> String {
+    format!("{level}, above its clearance: it writes no more")
+}
+
+/// What to say to somebody who names the session as the other commands want it,
+/// and so leaves these commands an argument short.
+pub(super) fn tip(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    if error.kind() != clap::error::ErrorKind::MissingRequiredArgument {
+        return None;
+    }
+    let (mut name, mut plain) = (None, Vec::new());
+    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            _ if word == "--session" => name = words.next(),
+            Some(("--session", value)) => name = Some(value),
+            _ if word == "--json" => {}
+            // Another option: it takes a value, if that is not in it already.
+            None if word.starts_with("--") => drop(words.next()),
+            _ if word.starts_with("--") => {}
+            _ => plain.push(word),
+        }
+    }
+    match (plain.as_slice(), name) {
+        (["session", command, rest @ ..], Some(name)) => {
+            let line = ["remora", "session", command, name].into_iter();
+            let line: Vec<String> = line.chain(rest.iter().copied()).map(quoted).collect();
+            Some(format!(
+                "the session's name is an argument here, and not --session: '{}'",
+                line.join(" ")
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// A session in JSON, in the words of `memory_status`.
@@ -214,9 +283,9 @@ fn described(row: &SessionRow) -> Value {
         "agent": row.agent,
         "classification": row.taint.name(),
         "clearance": row.clearance.name(),
-        "origin": origin(row),
+        "origin": row.origin.name(),
         "observed_above_clearance": row.observed.map(Level::name),
-        "writes": row.observed.is_none(),
+        "read_only": row.observed.is_some(),
         "created_at": row.created_at.to_string(),
         "updated_at": row.updated_at.to_string(),
     })

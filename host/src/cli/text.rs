@@ -14,6 +14,16 @@ const LEAST_LAST: usize = 20;
 /// the others alone. They are not cut: a person copies them.
 const MOST_COLUMN: usize = 32;
 
+/// A word as a shell needs it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// How many columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
@@ -183,6 +193,14 @@ mod tests {
         assert_eq!(cut("ae\u{301}xy", 3), "ae\u{301}…");
         assert_eq!(cut("abc", 0), "…");
         assert!(width(&cut(&"x".repeat(300_000), 30)) <= 30);
+    }
+
+    #[test]
+    fn words_are_quoted_as_a_shell_needs_them() {
+        assert_eq!(quoted("--taint"), "--taint");
+        assert_eq!(quoted("Ada's"), r"'Ada'\''s'");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("a b"), "'a b'");
     }
 
     #[test]

@@ -10,14 +10,13 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use clap::Parser;
 use remora_host::storage::Event;
 use remora_host::{Error, ErrorKind, Level, Plugin, Store};
 
 use super::console::Console;
 use super::context::Context;
 use super::failure::Exit;
-use super::text::{Table, cut, wrap};
+use super::text::{Table, cut, quoted, width, wrap};
 use super::{Cli, execute, visible};
 
 /// Columns of the tour, whatever the terminal has: lines much longer than this
@@ -42,6 +41,8 @@ pub(crate) fn run(context: &mut Context<'_>) -> anyhow::Result<Exit> {
             )
         })?;
     let plugin = context.plugin()?;
+    // Made here, so that no command says that it made it.
+    Store::open(folder.path().join("store"))?;
     let mut tour = Tour {
         store: folder.path().join("store").into_os_string(),
         width: context.console.width.min(WIDTH),
@@ -101,7 +102,7 @@ impl Ran {
 impl Tour<'_, '_> {
     fn opening(&mut self) -> anyhow::Result<()> {
         self.say(
-            "Remora is a memory for AI agents that outlives the conversation and cannot leak. \
+            "Remora is a memory for AI agents that outlives the conversation and does not leak. \
              Every session has a level, PUBLIC < INTERNAL < CONFIDENTIAL < RESTRICTED. It \
              reads memories at its level and below, and saves at exactly its level. The model \
              has no say in that.",
@@ -281,12 +282,21 @@ impl Tour<'_, '_> {
     }
 
     fn closing(&mut self) -> anyhow::Result<u32> {
-        self.say(if self.broken == 0 {
-            "That was all of it; the store is gone again. Next: `remora mcp-config` for the \
-             settings of an MCP client, `remora --help` for the rest."
-        } else {
-            "Not everything was as it should be: see above."
-        })?;
+        if self.broken > 0 {
+            self.say("Not everything was as it should be: see above.")?;
+            return Ok(self.broken);
+        }
+        self.say(
+            "That was all of it; the store is gone again. The settings of an MCP client, and \
+             the rest:",
+        )?;
+        self.apart()?;
+        for line in [
+            "$ remora mcp-config claude-desktop --session work",
+            "$ remora --help",
+        ] {
+            self.console.line(line)?;
+        }
         Ok(self.broken)
     }
 
@@ -319,20 +329,12 @@ impl Tour<'_, '_> {
     /// Runs a command as if it had been typed, and shows both.
     fn run(&mut self, words: &[&str]) -> anyhow::Result<Ran> {
         self.apart()?;
-        let typed: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        for (i, line) in wrap(
-            &format!("$ remora {}", typed.join(" ")),
-            self.width.saturating_sub(2),
-        )
-        .iter()
-        .enumerate()
-        {
-            self.console
-                .line(&format!("{}{line}", if i == 0 { "" } else { "  " }))?;
+        for line in command_lines(words, self.width) {
+            self.console.line(&line)?;
         }
         self.console.flush()?;
 
-        let mut cli = Cli::try_parse_from(["remora"].iter().chain(words))?;
+        let mut cli = Cli::read(&[&["remora"], words].concat())?;
         cli.globals.store = Some(self.store.clone());
         let shared = Shared::default();
         let (mut out, mut err) = (shared.clone(), shared.clone());
@@ -350,7 +352,17 @@ impl Tour<'_, '_> {
     }
 
     fn indented(&mut self, text: &str) -> io::Result<()> {
-        for line in wrap(text, self.width.saturating_sub(INDENT.len())) {
+        let columns = self.width.saturating_sub(INDENT.len());
+        let lines = text.lines().flat_map(|line| {
+            if line.starts_with('{') {
+                json_lines(line, columns)
+            } else if line.is_empty() {
+                vec![String::new()]
+            } else {
+                wrap(line, columns)
+            }
+        });
+        for line in lines {
             self.console.line(format!("{INDENT}{line}").trim_end())?;
         }
         Ok(())
@@ -394,14 +406,50 @@ impl Tour<'_, '_> {
     }
 }
 
-/// A word as a shell needs it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+/// A command in lines of so many columns, to be copied as it stands: a line that
+/// goes on ends as a shell wants it. No word is broken, however long.
+fn command_lines(words: &[&str], columns: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for (i, word) in words.iter().enumerate() {
+        match pieces.last_mut() {
+            // An option and its value stay together.
+            Some(option) if words[i - 1].starts_with("--") => {
+                option.push(' ');
+                option.push_str(&quoted(word));
+            }
+            _ => pieces.push(quoted(word)),
+        }
     }
+    let mut lines = vec!["$ remora".to_owned()];
+    for word in pieces {
+        if let Some(line) = lines.last_mut() {
+            // Room for the word, the blank before it, and what would continue it.
+            if width(line) + width(&word) + 3 > columns {
+                line.push_str(" \\");
+                lines.push(format!("  {INDENT}{word}"));
+            } else {
+                line.push(' ');
+                line.push_str(&word);
+            }
+        }
+    }
+    lines
+}
+
+/// An answer in JSON in lines of so many columns: broken behind its commas and
+/// blanks alone.
+fn json_lines(json: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for piece in json.split_inclusive([',', ' ']) {
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() && width(line) + width(piece.trim_end()) > columns {
+                lines.push(format!(" {piece}"));
+            } else {
+                line.push_str(piece);
+            }
+        }
+    }
+    lines
 }
 
 /// Takes what a command prints on both of its outputs, in the order printed.
@@ -430,10 +478,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_as_a_shell_needs_them() {
-        assert_eq!(quoted("--taint"), "--taint");
-        assert_eq!(quoted("Ada's"), r"'Ada'\''s'");
-        assert_eq!(quoted(""), "''");
-        assert_eq!(quoted("a b"), "'a b'");
+    fn a_long_command_can_be_copied_as_it_is_shown() {
+        let words = [
+            "save",
+            "a key",
+            "Words that take some room.",
+            "--tag",
+            "ops",
+        ];
+        let lines = command_lines(&words, 40);
+        assert_eq!(
+            lines,
+            [
+                "$ remora save 'a key' \\",
+                "      'Words that take some room.' \\",
+                "      --tag ops",
+            ]
+        );
+        assert!(lines.iter().all(|line| width(line) <= 40));
+    }
+
+    #[test]
+    fn json_is_not_broken_inside_words() {
+        let lines = json_lines(r#"{"saved":true,"key":"note","notices":["It was"]}"#, 20);
+        assert_eq!(
+            lines,
+            [
+                r#"{"saved":true,"#,
+                r#" "key":"note","#,
+                r#" "notices":["It "#,
+                r#" was"]}"#
+            ]
+        );
     }
 }

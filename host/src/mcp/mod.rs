@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use remora_host::{Plugin, Session, ToolError};
+use remora_host::{Error, ErrorKind, Plugin, Session, ToolError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
     CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
@@ -130,12 +130,7 @@ struct Server {
 
 impl Server {
     fn new(plugin: Arc<Plugin>, session: Session) -> anyhow::Result<Self> {
-        let tools = plugin
-            .tools()
-            .context("The plugin does not say what its tools are")?
-            .into_iter()
-            .map(tool)
-            .collect::<anyhow::Result<_>>()?;
+        let tools = tools(&plugin)?;
         let instructions = plugin
             .instructions()
             .context("The plugin has no instructions")?;
@@ -153,11 +148,24 @@ impl Server {
     }
 }
 
-fn tool(tool: remora_host::Tool) -> anyhow::Result<Tool> {
-    let schema = |json: &str| -> anyhow::Result<Arc<JsonObject>> {
-        serde_json::from_str(json)
-            .map(Arc::new)
-            .with_context(|| format!("A schema of the tool {} is no JSON object", tool.name))
+/// The plugin's tools in the words of MCP: what `tools/list` answers.
+///
+/// # Errors
+/// [`ErrorKind::Plugin`] when it can't say, or a schema of one is no JSON object.
+pub(crate) fn tools(plugin: &Plugin) -> Result<Vec<Tool>, Error> {
+    plugin.tools()?.into_iter().map(tool).collect()
+}
+
+fn tool(tool: remora_host::Tool) -> Result<Tool, Error> {
+    let schema = |json: &str| -> Result<Arc<JsonObject>, Error> {
+        serde_json::from_str(json).map(Arc::new).map_err(|error| {
+            Error::new(
+                ErrorKind::Plugin,
+                format!("A schema of {} is no JSON object: {error}", tool.name),
+                "A plugin describes its tools with JSON Schema",
+                "Report it to the plugin's author",
+            )
+        })
     };
     let input = schema(&tool.input_schema)?;
     let output = schema(&tool.output_schema)?;
@@ -239,7 +247,7 @@ impl ServerHandler for Server {
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
-            request.method,
+            format!("There is no method {:?}", request.method),
             None,
         ))
     }
@@ -293,6 +301,20 @@ mod tests {
         assert_eq!(result["content"][0]["text"], answer);
         assert_eq!(result["structuredContent"].to_string(), answer);
         assert_ne!(result["isError"], true);
+    }
+
+    #[test]
+    fn a_number_is_the_same_in_both_forms() {
+        let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..1000 {
+            bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            // Between 1 and 2, with all of their digits.
+            let score = f64::from_bits((bits >> 12) | 0x3ff0_0000_0000_0000);
+            let answer = json!({"score": score * 17.0}).to_string();
+            let result = result(Ok(answer.clone())).expect("a result");
+            let structured = result.structured_content.expect("an object");
+            assert_eq!(structured.to_string(), answer);
+        }
     }
 
     #[test]

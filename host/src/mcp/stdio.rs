@@ -25,10 +25,12 @@ use std::thread;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData,
-    GetMeta, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorCode,
+    ErrorData, GetMeta, JsonRpcMessage, JsonRpcRequest, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -195,23 +197,21 @@ impl Transport<RoleServer> for Stdio {
         loop {
             let read = match self.next_line().await? {
                 Line::Whole(line) => read_message(&line),
-                Line::TooLong => Err(refused(
-                    None,
-                    ErrorData::invalid_request(
-                        format!("A message is longer than {LONGEST_LINE} bytes"),
-                        None,
-                    ),
-                )),
+                Line::TooLong => {
+                    let what = format!("A message is longer than {LONGEST_LINE} bytes");
+                    Err(Refusal::no_message(None, what))
+                }
                 Line::End => return None,
             };
             match read {
                 Ok(Some(message)) if self.begun => return Some(message),
-                Ok(Some(request @ JsonRpcMessage::Request(_))) => return Some(request),
+                Ok(Some(JsonRpcMessage::Request(request))) => match too_early(&request) {
+                    None => return Some(JsonRpcMessage::Request(request)),
+                    Some(refusal) => drop(self.write(&refusal.into())),
+                },
                 Ok(_) => {}
                 // Where it can't be written, the next turn ends the connection.
-                Err(Refusal { id, error }) => {
-                    drop(self.write(&ServerJsonRpcMessage::error(error, id)));
-                }
+                Err(refusal) => drop(self.write(&refusal.into())),
             }
         }
     }
@@ -231,6 +231,8 @@ struct Envelope<'a> {
     method: Option<Value>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
 }
 
 /// The parameters of a `tools/call`.
@@ -251,80 +253,123 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 /// The answer to what could not be read.
 #[derive(Debug)]
 struct Refusal {
+    /// None where the line had none that can be read.
     id: Option<RequestId>,
-    error: ErrorData,
+    code: ErrorCode,
+    what: String,
 }
 
-fn refused(id: Option<RequestId>, error: ErrorData) -> Refusal {
-    Refusal { id, error }
+impl Refusal {
+    fn no_json(error: impl std::fmt::Display) -> Self {
+        Self {
+            id: None,
+            code: ErrorCode::PARSE_ERROR,
+            what: format!("A message is one line of JSON: {error}"),
+        }
+    }
+
+    fn no_message(id: Option<RequestId>, what: impl Into<String>) -> Self {
+        Self {
+            id,
+            code: ErrorCode::INVALID_REQUEST,
+            what: what.into(),
+        }
+    }
+
+    fn bad_parameters(id: RequestId, what: String) -> Self {
+        Self {
+            id: Some(id),
+            code: ErrorCode::INVALID_PARAMS,
+            what,
+        }
+    }
+}
+
+impl From<Refusal> for ServerJsonRpcMessage {
+    fn from(Refusal { id, code, what }: Refusal) -> Self {
+        Self::error(ErrorData::new(code, what, None), id)
+    }
 }
 
 /// Reads one line: a message, nothing that needs an answer, or the answer to
-/// what could not be read. The answer has no id where the line had none.
+/// what could not be read.
 fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-    let line = line.trim_ascii();
+    let line = std::str::from_utf8(line.trim_ascii()).map_err(Refusal::no_json)?;
     if line.is_empty() {
         return Ok(None);
     }
-    let no_json = |error: &dyn std::fmt::Display| {
-        refused(
-            None,
-            ErrorData::parse_error(format!("A message is one line of JSON: {error}"), None),
-        )
-    };
-    let invalid = |id: Option<RequestId>, what: &str| {
-        refused(id, ErrorData::invalid_request(what.to_owned(), None))
-    };
-
-    let line = std::str::from_utf8(line).map_err(|error| no_json(&error))?;
     // Derived readers take an array for an object's members in their order.
     if !is_object(line) {
-        serde_json::from_str::<serde::de::IgnoredAny>(line).map_err(|error| no_json(&error))?;
-        return Err(invalid(
-            None,
-            "A message is one JSON object, and not a batch",
-        ));
+        serde_json::from_str::<IgnoredAny>(line).map_err(Refusal::no_json)?;
+        let what = "A message is one JSON object, and not a batch";
+        return Err(Refusal::no_message(None, what));
     }
-    let envelope: Envelope<'_> = serde_json::from_str(line).map_err(|error| {
+    let message: Envelope<'_> = serde_json::from_str(line).map_err(|error| {
         if error.is_data() {
-            invalid(None, &format!("The message can't be read: {error}"))
+            Refusal::no_message(None, format!("The message can't be read: {error}"))
         } else {
-            no_json(&error)
+            Refusal::no_json(error)
         }
     })?;
-    let id = match &envelope.id {
-        Some(id) => Some(
-            RequestId::deserialize(id)
-                .map_err(|_| invalid(None, "The id of a request is a whole number or a string"))?,
-        ),
-        None => None,
-    };
-    if envelope.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
-        return Err(invalid(id, "A message has \"jsonrpc\": \"2.0\""));
+    // Answers and notifications get no answer, whatever they are: two peers
+    // that answer each other's errors would never end.
+    let answer = message.result.is_some() || message.error.is_some();
+    let notification = message.method.is_some() && message.id.is_none();
+    if answer || notification {
+        return Ok(serde_json::from_str(line).ok());
     }
-    let method = match &envelope.method {
-        Some(Value::String(method)) => Some(method.as_str()),
-        Some(_) => return Err(invalid(id, "The method is a string")),
+
+    let id = match &message.id {
+        Some(id) => Some(RequestId::deserialize(id).map_err(|_| {
+            let what = "The id of a request is a whole number or a string";
+            Refusal::no_message(None, what)
+        })?),
         None => None,
     };
-
-    match (method, id) {
-        (Some("tools/call"), Some(id)) => match read_call(envelope.params) {
-            Ok(request) => Ok(Some(ClientJsonRpcMessage::request(request, id))),
-            Err(what) => Err(refused(Some(id), ErrorData::invalid_params(what, None))),
-        },
+    if message.jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
+        return Err(Refusal::no_message(
+            id,
+            "A message has \"jsonrpc\": \"2.0\"",
+        ));
+    }
+    match (message.method, id) {
+        (Some(Value::String(method)), Some(id)) if method == "tools/call" => {
+            match read_call(message.params) {
+                Ok(request) => Ok(Some(ClientJsonRpcMessage::request(request, id))),
+                Err(what) => Err(Refusal::bad_parameters(id, what)),
+            }
+        }
         // All else was looked at: what can't be read now is in the parameters.
-        (Some(method), Some(id)) => serde_json::from_str(line).map(Some).map_err(|_| {
-            let what = format!("The parameters of {method} can't be read");
-            refused(Some(id), ErrorData::invalid_params(what, None))
-        }),
-        // Nobody waits for an answer to a notification or an answer.
-        (Some(_), None) => Ok(serde_json::from_str(line).ok()),
-        (None, id) => match serde_json::from_str(line) {
-            Ok(answer) => Ok(Some(answer)),
-            Err(_) => Err(invalid(id, "The message has no method")),
-        },
+        (Some(Value::String(method)), Some(id)) => {
+            serde_json::from_str(line).map(Some).map_err(|_| {
+                let what = format!("The parameters of {method} can't be read");
+                Refusal::bad_parameters(id, what)
+            })
+        }
+        (_, id) => Err(Refusal::no_message(id, "A request has a method, a string")),
+    }
+}
+
+/// The answer to a request that nothing has gone before, where it needs that.
+///
+/// A request may also bring all that `initialize` would have said, in its metadata:
+/// rmcp checks that where there is any sign of it.
+fn too_early(request: &JsonRpcRequest<ClientRequest>) -> Option<Refusal> {
+    let id = request.id.clone();
+    match &request.request {
+        ClientRequest::InitializeRequest(_)
+        | ClientRequest::PingRequest(_)
+        | ClientRequest::DiscoverRequest(_) => None,
+        ClientRequest::CustomRequest(custom) if custom.method == "initialize" => {
+            let what = "The parameters of initialize can't be read".to_owned();
+            Some(Refusal::bad_parameters(id, what))
+        }
+        other if other.get_meta().protocol_version().is_some() => None,
+        _ => Some(Refusal::no_message(
+            Some(id),
+            "Send initialize first: nothing else is answered before it but ping",
+        )),
     }
 }
 
@@ -364,7 +409,7 @@ mod tests {
     fn code_and_id(line: &str) -> (i64, Value) {
         let refusal = read_message(line.as_bytes()).expect_err("refused");
         let id = refusal.id.map_or(Value::Null, RequestId::into_json_value);
-        (refusal.error.code.0.into(), id)
+        (refusal.code.0.into(), id)
     }
 
     fn arguments(params: &str) -> Arc<str> {
@@ -469,11 +514,15 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_to_blank_lines_and_unknown_notifications() {
+    fn says_nothing_to_blank_lines_notifications_and_answers() {
         for line in [
             "",
             " \r\n",
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":7}"#,
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t"}}"#,
+            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#,
+            r#"{"id":{},"result":7}"#,
         ] {
             assert!(read_message(line.as_bytes()).is_ok(), "{line}");
         }

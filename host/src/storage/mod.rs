@@ -97,6 +97,10 @@ pub struct Memory {
 
 /// What stands under a key.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it nearly always is the large one"
+)]
 pub enum Entry {
     /// The live version, whole.
     Live(Memory),
@@ -257,6 +261,10 @@ pub struct Access {
     pub origin: Origin,
     /// None, or why the session may not write.
     pub read_only: Option<String>,
+    /// The level whose audit trail hears of what is noted or refused: the taint,
+    /// or the highest level that the session has observed above its clearance,
+    /// since from then on all it does may tell of that.
+    pub trail: Level,
     /// The moment of the call.
     pub now: Instant,
     /// When whatever is still running is broken off.
@@ -294,12 +302,7 @@ pub enum HostDecided {
 
 impl HostDecided {
     /// All, in the order in which notices name them.
-    pub const ALL: [Self; 4] = [
-        Self::Classification,
-        Self::Level,
-        Self::Taint,
-        Self::Origin,
-    ];
+    pub const ALL: [Self; 4] = [Self::Classification, Self::Level, Self::Taint, Self::Origin];
 
     /// The argument's name.
     #[must_use]
@@ -499,6 +502,14 @@ impl SessionRow {
             row.updated_at = now;
         }
         row
+    }
+
+    /// The level whose audit trail hears of what the session does at `level`: that
+    /// one, or what it has observed above its clearance, which all that it does
+    /// from then on may tell of.
+    #[must_use]
+    pub fn trail(&self, level: Level) -> Level {
+        self.observed.map_or(level, |observed| observed.join(level))
     }
 
     /// What the row becomes when the session has heard words of `origin`.

@@ -1,12 +1,7 @@
 //! What wit-bindgen makes of the contract, and the exports.
 
 #![expect(unsafe_code, reason = "generated, and handles made of numbers")]
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::all,
-    reason = "generated code"
-)]
+#![allow(missing_docs, unreachable_pub, clippy::all, reason = "generated code")]
 
 wit_bindgen::generate!({
     world: "memory-plugin",

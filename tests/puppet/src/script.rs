@@ -426,7 +426,10 @@ fn act(step: &Step, shelves: &mut Vec<Shelf>) -> Result<Value, MemoryError> {
     })
 }
 
-#[expect(unconditional_recursion, reason = "it is what the puppet is told to do")]
+#[expect(
+    unconditional_recursion,
+    reason = "it is what the puppet is told to do"
+)]
 fn recurse(depth: u64) -> u64 {
     std::hint::black_box(recurse(std::hint::black_box(depth) + 1)) + 1
 }
@@ -462,7 +465,13 @@ fn everything_between(shelf: &Shelf, key: &str) -> Result<Value, MemoryError> {
 }
 
 fn level(level: glue::remora::memory::types::Level) -> Value {
-    json!(format!("{level:?}").rsplit("::").next().unwrap_or("").to_uppercase())
+    json!(
+        format!("{level:?}")
+            .rsplit("::")
+            .next()
+            .unwrap_or("")
+            .to_uppercase()
+    )
 }
 
 fn memory(memory: &Memory) -> Value {

@@ -93,7 +93,14 @@ impl Layout {
                 ));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_root(root).map_err(say)?;
+                make_root(root).map_err(|error| {
+                    // Nothing is there yet, so this is for whoever chose the path.
+                    Error::unavailable(
+                        format!("The folder {} can't be made: {error}", root.display()),
+                        "A store is a folder that the user who runs Remora can make and write in",
+                        "Check the path, or choose another with --store",
+                    )
+                })?;
             }
             Err(error) => return Err(say(error)),
         }

@@ -257,7 +257,11 @@ impl Inner {
     /// more than all it does for a query.
     fn analyse<T>(&self, work: impl FnOnce(&Analyser) -> Result<T, Fault>) -> Result<T, Error> {
         let place = Place::path(Path::new("The analyser of queries"));
-        let idle = || self.analysers.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = || {
+            self.analysers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         let kept = idle().pop();
         let work = || {
             let analyser = match kept {

@@ -157,7 +157,7 @@ impl ControlPlane for SqliteStorage {
             let within = can_flow_to(level, row.clearance);
             self.inner.append(
                 &row.agent,
-                level,
+                row.trail(level),
                 Line {
                     at: &now.to_sql(),
                     kind: "raise",

@@ -67,10 +67,26 @@ impl SqliteShelves {
             Notable::Raised => ("raise", None),
             Notable::RaisedAboveClearance => ("raise", Some("above-clearance")),
         };
+        if self.access.trail != self.access.taint {
+            self.append_above(kind, detail);
+            return Ok(());
+        }
         self.transact(|shelves, db, book| {
             event::append(db, book, shelves.line(kind, None, detail))?;
             Ok(Ok(()))
         })
+    }
+
+    /// Adds a line to the trail of a level that the session may not see. What
+    /// keeps it from being written is not told, since the session would learn of
+    /// that level's file.
+    fn append_above(&self, kind: &str, detail: Option<&str>) {
+        let (agent, level) = (&self.access.agent, self.access.trail);
+        let line = self.line(kind, None, detail);
+        if let Err(error) = self.inner.append(agent, level, line) {
+            let cause = crate::error::chain(&error);
+            tracing::error!("a line is missing from an audit trail: {cause}");
+        }
     }
 
     /// Refuses, in the audit trail too, where the session may not write.
@@ -78,17 +94,22 @@ impl SqliteShelves {
         let Some(reason) = self.access.read_only.clone() else {
             return Ok(());
         };
+        let refused = Error::refused(
+            reason,
+            "Reading goes on as before",
+            "Start another session to write",
+        );
+        if self.access.trail != self.access.taint {
+            self.append_above("write-refused", Some("read-only"));
+            return Err(refused);
+        }
         self.transact(|shelves, db, book| {
             event::append(
                 db,
                 book,
                 shelves.line("write-refused", None, Some("read-only")),
             )?;
-            Ok(Err(Error::refused(
-                reason,
-                "Reading goes on as before",
-                "Start another session to write",
-            )))
+            Ok(Err(refused))
         })
     }
 

@@ -65,6 +65,7 @@ fn access(taint: Level, origin: Origin) -> Access {
         taint,
         origin,
         read_only: None,
+        trail: taint,
         now: at(0),
         deadline: std::time::Instant::now() + Duration::from_secs(60),
     }

@@ -291,7 +291,8 @@ fn apply(store: &Store, steps: &[Step]) -> Model {
 
 /// BM25 as the textbook has it, over the records of all visible levels as one.
 fn oracle(model: &Model, taint: usize, query: &[usize]) -> BTreeMap<(usize, String), f64> {
-    let documents: Vec<(&(usize, String), [Vec<String>; 2], bool)> = model
+    type Document<'a> = (&'a (usize, String), [Vec<String>; 2], bool);
+    let documents: Vec<Document<'_>> = model
         .iter()
         .filter(|((level, _), _)| *level <= taint)
         .map(|(name, (content, expired))| {
@@ -443,122 +444,4 @@ proptest! {
         store.save(P, "k", &format!("x{text}"));
         prop_assert!(store.agent(P).search(P, &text, 0, 10).is_ok());
     }
-}
-
-/// Prints what 10,000 records cost:
-/// `cargo test --release -p remora-host --lib ten_thousand -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn ten_thousand_records() {
-    let store = Store::new();
-    let words: Vec<String> = (0..2000).map(|i| format!("w{}", i * i % 1999)).collect();
-    let mut state = 1_u64;
-    let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(state >> 33).unwrap() % below
-    };
-    let clock = |what: &str, times: u32, mut work: Box<dyn FnMut() + '_>| {
-        work();
-        let began = std::time::Instant::now();
-        for _ in 0..times {
-            work();
-        }
-        println!("{what}: {:?}", began.elapsed() / times);
-    };
-    let mut number = 0;
-    let began = std::time::Instant::now();
-    for _ in 0..10_000 {
-        // Some words in every second record, most in few.
-        let content: Vec<&str> = (0..40)
-            .map(|_| {
-                let most = [5, 50, 2000][random(3)];
-                words[random(most)].as_str()
-            })
-            .collect();
-        number += 1;
-        store
-            .agent(P)
-            .put(&Draft {
-                tags: vec![format!("t{}", number % 20)],
-                ..draft(&format!("key {number}"), &content.join(" "))
-            })
-            .unwrap();
-    }
-    println!("put, while growing: {:?}", began.elapsed() / 10_000);
-    let common = words[..5].join(" ");
-    let middling = words[5..10].join(" ");
-    let rare = words[500..505].join(" ");
-    for (what, text) in [("common", common), ("middling", middling), ("rare", rare)] {
-        let postings: usize = text
-            .split(' ')
-            .map(|word| {
-                let db = store.by_hand(P);
-                let rows: i64 = db
-                    .query_row(
-                        "SELECT count(*) FROM memory_terms WHERE term = ?1",
-                        [word],
-                        |row| row.get(0),
-                    )
-                    .unwrap();
-                usize::try_from(rows).unwrap()
-            })
-            .sum();
-        println!("{what}: {postings} occurrences");
-        clock(
-            &format!("search, five {what} words"),
-            20,
-            Box::new(|| {
-                store.agent(P).search(P, &text, 0, 10).unwrap();
-            }),
-        );
-    }
-    clock(
-        "get",
-        1000,
-        Box::new(|| {
-            store.agent(P).fetch(P, "key 77").unwrap();
-        }),
-    );
-    clock(
-        "get from above",
-        1000,
-        Box::new(|| {
-            store.agent(R).fetch(P, "key 77").unwrap();
-        }),
-    );
-    clock(
-        "page of 50",
-        100,
-        Box::new(|| {
-            store
-                .agent(P)
-                .page(P, &Default::default(), Some("key 5"), 50)
-                .unwrap();
-        }),
-    );
-    clock(
-        "counts",
-        100,
-        Box::new(|| {
-            store.agent(P).counts(P).unwrap();
-        }),
-    );
-    clock(
-        "tags",
-        100,
-        Box::new(|| {
-            store.agent(P).tags(P, 50).unwrap();
-        }),
-    );
-    let mut i = 0;
-    clock(
-        "put",
-        200,
-        Box::new(|| {
-            i += 1;
-            store.save(P, &format!("new {i}"), "some words of it");
-        }),
-    );
 }
