@@ -158,6 +158,7 @@ fn fill(storage: &SqliteStorage, records: usize) {
             agent: "bench".to_owned(),
             session: "bench".to_owned(),
             taint: level,
+            trail: level,
             origin: Origin::User,
             read_only: None,
             now: moment(0),

@@ -16,11 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use remora_host::storage::sqlite::SqliteOptions;
-<<<<<<< /tmp/o_property.rs
-use remora_host::{Level, Session, SessionOptions, Store, ToolError};
-=======
-use remora_host::{Level, Origin, Session, SessionOptions, Store};
->>>>>>> /tmp/t_property.rs
+use remora_host::{Level, Origin, Session, SessionOptions, Store, ToolError};
 use remora_tests::{AGENT, Calls, StandingClock, folder, level_file, open_with};
 use serde_json::{Value, json};
 

@@ -37,8 +37,8 @@ pub(super) struct SqliteShelves {
     pub(super) writer: Option<Link>,
     /// What the last search found, so that its later pages are of one piece.
     pub(super) ranking: Option<Ranking>,
-    /// Whether this call has written down what was used so far.
-    pub(super) use_written: bool,
+    /// Whether this call could not write down what was used.
+    pub(super) use_waits: bool,
 }
 
 /// One visible level.
@@ -63,7 +63,7 @@ impl SqliteShelves {
             shelves,
             writer: None,
             ranking: None,
-            use_written: false,
+            use_waits: false,
         }
     }
 

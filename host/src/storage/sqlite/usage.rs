@@ -83,16 +83,16 @@ impl Batch {
 impl Inner {
     /// Writes an agent's counts of a level. Where that can't be done at once they
     /// are kept, and not tried again before another batch is full: `now` is when,
-    /// in milliseconds.
-    fn write_usage(&self, agent: &str, level: Level, now: i64) {
+    /// in milliseconds. Answers whether there is nothing left to write.
+    fn write_usage(&self, agent: &str, level: Level, now: i64) -> bool {
         let place = (agent.to_owned(), level);
         let batches = || self.usage.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(batch) = batches().remove(&place) else {
-            return;
+            return true;
         };
         // Outside the lock: it may take a while.
         match self.try_write_usage(agent, level, &batch) {
-            Ok(true) => return,
+            Ok(true) => return true,
             Ok(false) => {}
             Err(error) => tracing::debug!(
                 cause = std::error::Error::source(&error).map(ToString::to_string),
@@ -104,6 +104,7 @@ impl Inner {
         for (id, uses) in batch.records {
             kept.add(id, uses);
         }
+        false
     }
 
     /// False: there is no file.
@@ -210,10 +211,10 @@ impl SqliteShelves {
     ) -> Result<Memories, Error> {
         let taint = self.access.taint;
         self.open_upwards(level)?;
-        // Once a call, since it may have to wait.
-        if self.access.read_only.is_none() && !std::mem::replace(&mut self.use_written, true) {
+        // Tried once a call, since it may have to wait.
+        if self.access.read_only.is_none() && !self.use_waits {
             let now = self.access.now.millis();
-            self.inner.write_usage(&self.access.agent, taint, now);
+            self.use_waits = !self.inner.write_usage(&self.access.agent, taint, now);
         }
         let rows = self.rows(limit, limits::PAGE);
         let page = self.on(self.shelf(taint)?, |counts, _| {

@@ -210,7 +210,7 @@ fn reading_goes_on_while_another_holds_the_lock_and_the_counts_wait() {
     for _ in 0..64 {
         read(&mut shelves, P, "a");
     }
-    // One attempt for the batch, one for each call that lists.
+    // One attempt for the batch, one for a call that lists.
     for _ in 0..60 {
         read(&mut shelves, P, "a");
         assert_eq!(shelves.used(P, 0, 9, 9).unwrap().items, []);
