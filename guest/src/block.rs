@@ -274,6 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_fits_to_the_byte() {
+        for length in 1..10 {
+            let offered = memory(Level::Public, "k", &"x".repeat(length));
+            let whole = PREAMBLE.len() + block(&offered).len();
+            let tokens = u32::try_from(whole.div_ceil(TOKEN_BYTES)).unwrap();
+            for (tokens, fits) in [(tokens, true), (tokens - 1, false)] {
+                let mut block = Block::new(tokens, NOW);
+                block.offer(&offered, None);
+                assert_eq!(block.finish().len() == whole, fits);
+            }
+        }
+    }
+
+    #[test]
     fn nothing_is_smaller_than_the_bound_says() {
         let least = Memory {
             confirmed_at: Some(NOW),

@@ -28,6 +28,8 @@ pub(crate) struct Book {
     pub(crate) edges: Vec<Edge>,
     pub(crate) stamps: BTreeMap<String, Instant>,
     pub(crate) uses: BTreeMap<String, u64>,
+    /// The last version of each key.
+    pub(crate) versions: BTreeMap<String, u64>,
 }
 
 pub(crate) type Books = Rc<RefCell<[Book; 4]>>;
@@ -130,12 +132,18 @@ impl FakeHost {
         }
     }
 
-    /// How many versions of a key a level has.
-    fn versions(&self, level: usize, key: &str) -> u64 {
-        let live = self.shelves[level].borrow().contains_key(key);
-        let books = self.books.borrow();
-        let past = books[level].past.iter().filter(|old| old.key == key);
-        past.count() as u64 + u64::from(live)
+    /// The next version of a key on a level. None is ever used twice, as no id is.
+    fn next_version(&self, level: usize, key: &str) -> u64 {
+        let live = match self.shelves[level].borrow().get(key) {
+            Some(Entry::Live(memory)) => memory.version,
+            _ => 0,
+        };
+        let book = &mut self.books.borrow_mut()[level];
+        let past = book.past.iter().filter(|old| old.key == key);
+        let past = past.map(|old| old.version).max().unwrap_or(0);
+        let last = book.versions.entry(key.to_owned()).or_insert(0);
+        *last = live.max(past).max(*last) + 1;
+        *last
     }
 
     /// Takes a live record out of a shelf and keeps it as a superseded one.
@@ -203,7 +211,7 @@ impl Host for FakeHost {
         record.origin = self.origin;
         record.created_at = self.now - 1000;
         record.updated_at = self.now - 1000;
-        record.version = self.versions(own, &draft.key) + 1;
+        record.version = self.next_version(own, &draft.key);
         if record.version > 1 {
             record.id = format!("{}-v{}", record.id, record.version);
         }

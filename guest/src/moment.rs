@@ -10,9 +10,9 @@ use crate::contract::{Instant, Memory};
 /// Milliseconds in a day.
 pub const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// `9999-12-30T22:00:00.999Z`, the last moment that the host keeps: the last that every
+/// `9999-12-30T22:00:00.000Z`, the last moment that the host keeps: the last second that every
 /// time zone shows with a year of four digits.
-pub const LAST: Instant = 253_402_207_200_999;
+pub const LAST: Instant = 253_402_207_200_000;
 
 /// When a record was last known to be true: confirmed, or else saved.
 pub fn checked_at(memory: &Memory) -> Instant {
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn moments_are_written_in_utc() {
         assert_eq!(rfc3339(0).to_string(), "1970-01-01T00:00:00.000Z");
-        assert_eq!(rfc3339(LAST).to_string(), "9999-12-30T22:00:00.999Z");
+        assert_eq!(rfc3339(LAST).to_string(), "9999-12-30T22:00:00.000Z");
         assert_eq!(day(0).to_string(), "1970-01-01");
         assert_eq!(day(DAY - 1).to_string(), "1970-01-01");
         assert_eq!(day(-1).to_string(), "1969-12-31");

@@ -9,18 +9,23 @@
 //!
 //!     cargo bench -p remora-host --bench operator [-- RECORDS…]
 
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant as Clock};
 
-use remora_host::storage::sqlite::operator::{AuditFilter, Operator, Progress, Prune, Purge, days};
+use remora_host::storage::sqlite::operator::{
+    AuditFilter, ImportOptions, Operator, Progress, Prune, Purge, RestoreOptions, days,
+};
 use remora_host::storage::sqlite::{SqliteOptions, SqliteStorage};
 use remora_host::storage::{Access, Draft, StorageProvider};
 use remora_host::{Instant, Level, Origin};
 
 /// In this order, since some change what the next ones find.
-const COMMANDS: [&str; 9] = [
-    "stats", "digest", "unused", "verify", "audit", "backup", "purge", "prune", "retention",
+const COMMANDS: [&str; 12] = [
+    "stats", "digest", "unused", "verify", "audit", "backup", "restore", "export", "import",
+    "purge", "prune", "retention",
 ];
 
 /// When the records are saved.
@@ -121,6 +126,32 @@ fn act(command: &str, operator: &Operator<'_>, root: &Path, records: usize) {
         "backup" => {
             let folder = root.with_file_name("backups");
             operator.backup(&folder, quiet).expect("a backup");
+        }
+        "restore" => {
+            let backups = std::fs::read_dir(root.with_file_name("backups")).expect("backups");
+            let backup = backups.flatten().next().expect("a backup").path();
+            let store = root.with_file_name("restored");
+            let options = RestoreOptions::default();
+            SqliteStorage::restore(&backup, &store, operator.now(), &options, quiet)
+                .expect("a restore");
+        }
+        "export" => {
+            let file = File::create(root.with_file_name("lines")).expect("a file");
+            let exported = operator
+                .export(None, None, &mut BufWriter::new(file), quiet)
+                .expect("an export");
+            assert_eq!(exported.lines.records, records as u64);
+        }
+        "import" => {
+            let file = File::open(root.with_file_name("lines")).expect("the export");
+            let store = root.with_file_name("imported");
+            let storage = SqliteStorage::open(&store, SqliteOptions::default()).expect("a store");
+            let imported = storage
+                .operator(operator.now())
+                .import(&mut BufReader::new(file), &ImportOptions::default(), quiet)
+                .expect("an import");
+            assert!(imported.complete && imported.rejected.is_empty());
+            assert_eq!(imported.records.imported, records as u64);
         }
         "purge" => {
             let purge = Purge::key("public 8");

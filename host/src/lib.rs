@@ -100,6 +100,7 @@ mod grant;
 mod hook;
 mod level;
 mod plugin;
+mod prompt;
 mod provenance;
 mod seal;
 mod session;
@@ -114,5 +115,6 @@ pub use level::{Level, can_flow_to};
 pub use plugin::{
     CONTRACT_VERSION, CallState, EMBEDDED_COMPONENT, Plugin, PluginOptions, Tool, ToolError,
 };
+pub use prompt::ContextOptions;
 pub use provenance::{Origin, Standing};
 pub use session::{Session, SessionOptions, Store};

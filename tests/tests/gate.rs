@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use remora_host::storage::sqlite::SqliteOptions;
 use remora_host::storage::{
-    Access, ControlPlane, Counts, Draft, Entry, Event, Filter, Matches, Memories, Notable,
-    Presence, Receipt, Shelves, SqliteStorage, StorageProvider, TagCount,
+    Access, ControlPlane, Counts, Draft, Edge, Entry, Event, Filter, Matches, Memories, Notable,
+    Presence, Receipt, Shelves, SqliteStorage, StalePosition, StorageProvider, TagCount,
 };
 use remora_host::{
-    CallLimits, Error, ErrorKind, Grant, Level, SessionOptions, Store, SystemClock, can_flow_to,
+    CallLimits, Error, ErrorKind, Grant, Instant, Level, SessionOptions, Store, SystemClock,
+    can_flow_to,
 };
 use remora_tests::{AGENT, Calls, folder};
 use serde_json::json;
@@ -57,6 +58,13 @@ fn another(level: Level) -> Level {
     }
 }
 
+fn moved(level: Level, mut memories: Memories) -> Memories {
+    for memory in &mut memories.items {
+        memory.level = another(level);
+    }
+    memories
+}
+
 impl Shelves for Lying {
     fn fetch(&mut self, level: Level, key: &str) -> Result<Option<Entry>, Error> {
         let mut entry = self.0.fetch(level, key)?;
@@ -87,11 +95,45 @@ impl Shelves for Lying {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Memories, Error> {
-        let mut page = self.0.page(level, filter, after, limit)?;
-        for memory in &mut page.items {
-            memory.level = another(level);
-        }
-        Ok(page)
+        let page = self.0.page(level, filter, after, limit)?;
+        Ok(moved(level, page))
+    }
+
+    fn versions(
+        &mut self,
+        level: Level,
+        key: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        let versions = self.0.versions(level, key, before, limit)?;
+        Ok(moved(level, versions))
+    }
+
+    fn edges(&mut self, level: Level, ids: &[String]) -> Result<Vec<Edge>, Error> {
+        self.0.edges(level, ids)
+    }
+
+    fn stale(
+        &mut self,
+        level: Level,
+        before: Instant,
+        after: Option<&StalePosition>,
+        limit: usize,
+    ) -> Result<Memories, Error> {
+        let stale = self.0.stale(level, before, after, limit)?;
+        Ok(moved(level, stale))
+    }
+
+    fn used(
+        &mut self,
+        level: Level,
+        after: usize,
+        limit: usize,
+        excerpt_bytes: usize,
+    ) -> Result<Memories, Error> {
+        let used = self.0.used(level, after, limit, excerpt_bytes)?;
+        Ok(moved(level, used))
     }
 
     fn present(&mut self, level: Level, keys: &[String]) -> Result<Vec<Presence>, Error> {
@@ -114,6 +156,14 @@ impl Shelves for Lying {
         self.0.retire(key, hide_lower)
     }
 
+    fn stamp(&mut self, id: &str, source: Option<&str>) -> Result<Instant, Error> {
+        self.0.stamp(id, source)
+    }
+
+    fn record_use(&mut self, ids: &[String]) {
+        self.0.record_use(ids);
+    }
+
     fn note(&mut self, notable: Notable) -> Result<(), Error> {
         self.0.note(notable)
     }
@@ -123,16 +173,25 @@ fn over(careless: Careless) -> Store {
     Store::with(Arc::new(careless), Arc::new(SystemClock))
 }
 
-/// What became of asking everything that can be asked of a level.
-fn ask(grant: &mut Grant, level: Level) -> [Result<bool, Error>; 6] {
+/// What became of asking everything that can be asked of a level: first what
+/// gives records, then the rest. The record `id` is used before.
+fn ask(grant: &mut Grant, level: Level, id: &str) -> [Result<bool, Error>; 10] {
+    let fetched = grant.fetch(level, "k").map(|entry| entry.is_some());
+    grant.record_use(&[id.to_owned()]);
+    let end = Instant::from_millis_clamped(i64::MAX);
+    let some = |memories: Memories| !memories.items.is_empty();
     [
-        grant.fetch(level, "k").map(|entry| entry.is_some()),
+        fetched,
         grant
             .search(level, "heliotrope", 0, 10)
             .map(|found| !found.items.is_empty()),
         grant
             .page(level, &Filter::default(), None, 10)
-            .map(|page| !page.items.is_empty()),
+            .map(some),
+        grant.versions(level, "k", None, 10).map(some),
+        grant.stale(level, end, None, 10).map(some),
+        grant.used(level, 0, 10, 10).map(some),
+        grant.edges(level, &[id.to_owned()]).map(|edges| edges.is_empty()),
         grant
             .present(level, &["k".to_owned()])
             .map(|present| present[0].shadows),
@@ -146,8 +205,11 @@ fn the_gate_alone_refuses_every_level_above_the_taint() {
     let folder = folder();
     let storage = SqliteStorage::open(folder.path(), SqliteOptions::default()).expect("a store");
     let honest = Store::with(Arc::new(storage.clone()), Arc::new(SystemClock));
+    let mut ids = Vec::new();
     for level in Level::ALL {
-        remora_tests::at(&honest, level).save_tagged("k", "heliotrope", &["t"]);
+        let put = json!([{ "do": "put", "key": "k", "content": "heliotrope", "tags": ["t"] }]);
+        let answers = remora_tests::at(&honest, level).told(put).expect("saved");
+        ids.push(answers[0]["ok"]["id"].as_str().expect("an id").to_owned());
     }
     let store = over(Careless {
         storage,
@@ -156,8 +218,8 @@ fn the_gate_alone_refuses_every_level_above_the_taint() {
     for taint in Level::ALL {
         let session = remora_tests::at(&store, taint);
         let mut grant = Grant::for_call(&session, CallLimits::default()).expect("a grant");
-        for level in Level::ALL {
-            for answer in ask(&mut grant, level) {
+        for (level, id) in Level::ALL.into_iter().zip(&ids) {
+            for answer in ask(&mut grant, level, id) {
                 match answer {
                     Ok(found) => {
                         assert!(found && can_flow_to(level, taint), "{taint} read {level}")
@@ -189,9 +251,12 @@ fn the_gate_alone_refuses_a_record_that_is_not_on_the_level_it_says() {
     let session = store
         .session("s", &SessionOptions::new(AGENT).taint(Level::Restricted))
         .expect("a session");
-    session.save("k", "heliotrope");
+    let answers = session
+        .told(json!([{ "do": "put", "key": "k", "content": "heliotrope" }]))
+        .expect("saved");
+    let id = answers[0]["ok"]["id"].as_str().expect("an id");
     let mut grant = Grant::for_call(&session, CallLimits::default()).expect("a grant");
-    for answer in ask(&mut grant, Level::Restricted).into_iter().take(3) {
+    for answer in ask(&mut grant, Level::Restricted, id).into_iter().take(6) {
         assert_eq!(answer.expect_err("refused").kind(), ErrorKind::Unavailable);
     }
 }
@@ -200,7 +265,7 @@ fn the_gate_alone_refuses_a_record_that_is_not_on_the_level_it_says() {
 fn a_grant_of_nothing_reads_and_writes_nothing() {
     let mut grant = Grant::of_nothing();
     for level in Level::ALL {
-        for answer in ask(&mut grant, level) {
+        for answer in ask(&mut grant, level, "0") {
             assert_eq!(answer.expect_err("refused").kind(), ErrorKind::Refused);
         }
     }
@@ -215,6 +280,10 @@ fn a_grant_of_nothing_reads_and_writes_nothing() {
     );
     assert_eq!(
         grant.retire("k", true).expect_err("refused").kind(),
+        ErrorKind::Refused
+    );
+    assert_eq!(
+        grant.stamp("0", None).expect_err("refused").kind(),
         ErrorKind::Refused
     );
 }

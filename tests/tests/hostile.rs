@@ -114,10 +114,16 @@ fn a_plugin_that_asks_too_often_is_ended() {
         json!({ "do": "page", "shelf": 0 }),
         json!({ "do": "search", "shelf": 0, "text": "x" }),
         json!({ "do": "present", "shelf": 0, "keys": ["k"] }),
+        json!({ "do": "versions", "shelf": 0, "key": "k" }),
+        json!({ "do": "edges", "shelf": 0, "ids": ["0"] }),
+        json!({ "do": "stale", "shelf": 0 }),
+        json!({ "do": "used", "shelf": 0 }),
         json!({ "do": "counts", "shelf": 0 }),
         json!({ "do": "tags", "shelf": 0 }),
         json!({ "do": "put", "key": "k", "content": "c" }),
         json!({ "do": "retire", "key": "absent" }),
+        json!({ "do": "stamp", "id": "0" }),
+        json!({ "do": "use", "ids": ["0"] }),
         json!({ "do": "note", "argument": "level" }),
         json!({ "do": "hold", "times": 1 }),
         // What the host refuses is counted, too.
@@ -459,6 +465,67 @@ fn ids_above_the_taint_are_as_good_as_made_up() {
 }
 
 #[test]
+fn a_plugin_learns_nothing_by_confirming_what_it_cannot_see() {
+    let sandbox = Sandbox::new();
+    let secret = sandbox
+        .at(Level::Restricted)
+        .told(json!([{ "do": "put", "key": "secret", "content": "heliotrope" }]))
+        .expect("saved");
+    let id = secret[0]["ok"]["id"].as_str().expect("an id").to_owned();
+    let session = sandbox.at(Level::Public);
+    let told = |id: &str| {
+        let answers = session
+            .told(json!([
+                { "do": "stamp", "id": id, "source": "a guess" },
+                { "do": "shelves" },
+                { "do": "edges", "shelf": 0, "ids": [id] },
+                { "do": "use", "ids": [id] },
+                { "do": "used", "shelf": 0 },
+            ]))
+            .expect("the puppet answers");
+        json!(answers).to_string().replace(id, "ID")
+    };
+    assert_eq!(told(&id), told("00000000000000000000000000000000"));
+    // Not even a file comes of it.
+    assert!(!sandbox.level_file(Level::Public).exists());
+    let seen = sandbox
+        .at(Level::Restricted)
+        .told(json!([{ "do": "shelves" }, { "do": "fetch", "shelf": 0, "key": "secret" }]))
+        .expect("the puppet answers");
+    assert_eq!(seen[1]["ok"]["confirmed_at"], Value::Null);
+}
+
+#[test]
+fn a_plugin_that_asks_of_too_many_at_once_is_told_how_many_may_be() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.at(Level::Public);
+    session.save("k", "c");
+    let many: Vec<String> = (0..501).map(|i| i.to_string()).collect();
+    let answers = session
+        .told(json!([
+            { "do": "shelves" },
+            { "do": "edges", "shelf": 0, "ids": many },
+            { "do": "edges", "shelf": 0, "ids": many[1..] },
+            { "do": "use", "ids": many },
+            { "do": "stamp", "id": "0", "source": "s".repeat(1025) },
+            { "do": "stale", "shelf": 0, "before": i64::MIN, "after": [i64::MAX, "x"] },
+            { "do": "versions", "shelf": 0, "key": "k", "before": u64::MAX },
+            { "do": "versions", "shelf": 0, "key": "k", "before": 0 },
+            { "do": "used", "shelf": 0, "after": u32::MAX },
+        ]))
+        .expect("the puppet answers");
+    assert_eq!(answers[1]["err"]["code"], "too_large");
+    assert!(answers[1]["err"]["allowed"].to_string().contains("500"));
+    assert_eq!(answers[2]["ok"], json!([]));
+    assert_eq!(answers[3]["ok"], Value::Null);
+    assert_eq!(answers[4]["err"]["code"], "too_large");
+    for (answer, items) in answers[5..].iter().zip([0, 1, 0, 0]) {
+        let found = answer["ok"]["items"].as_array().expect("items").len();
+        assert_eq!(found, items, "{answer}");
+    }
+}
+
+#[test]
 fn a_plugin_asked_for_its_tools_reaches_no_memory() {
     let sandbox = Sandbox::new();
     sandbox.at(Level::Public).save("k", "word heliotrope");
@@ -514,15 +581,16 @@ fn a_plugin_cannot_write_where_the_session_may_not() {
             { "do": "put", "key": "new", "content": "leak" },
             { "do": "retire", "key": "k" },
             { "do": "retire", "key": "k", "hide_lower": true },
+            { "do": "stamp", "id": "00000000000000000000000000000000" },
             { "do": "shelves" },
             { "do": "session" },
         ]))
         .expect("the puppet answers");
-    for answer in &answers[..4] {
+    for answer in &answers[..5] {
         assert_eq!(answer["err"]["code"], "refused", "{answer}");
     }
     // Nothing says what was observed.
-    assert_eq!(answers[4]["ok"], json!(["PUBLIC"]));
+    assert_eq!(answers[5]["ok"], json!(["PUBLIC"]));
     assert!(
         !json!(answers).to_string().contains("RESTRICTED"),
         "{answers:?}"

@@ -11,6 +11,7 @@
 //! - [`input`]: arguments that are wrong;
 //! - [`trouble`]: disks, files and rows that are not as they should be;
 //! - [`concurrency`]: processes at once;
+//! - [`killed`]: an operator's commands that are killed on the way;
 //! - [`field_cases`]: what went wrong elsewhere.
 
 #![expect(
@@ -26,6 +27,7 @@ mod generous;
 mod hook;
 mod hostile;
 mod input;
+mod killed;
 mod policy;
 mod processes;
 mod property;

@@ -761,7 +761,7 @@ mod refusing {
                 "memory_save",
                 r#"{"key":"a","content":"c","expires_at":"9999-12-31"}"#,
                 "invalid_argument",
-                "A memory expires by 9999-12-30T22:00:00.999Z at the latest.",
+                "A memory expires by 9999-12-30T22:00:00.000Z at the latest.",
             ),
             (
                 "memory_save",

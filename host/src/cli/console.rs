@@ -81,6 +81,13 @@ impl<'a> Console<'a> {
         self.err.write_all(b"\n")
     }
 
+    /// A question, with the answer to be typed behind it.
+    pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
+        self.out.flush()?;
+        self.err.write_all(text.as_bytes())?;
+        self.err.flush()
+    }
+
     /// A remark that came with an answer, from a plugin: shown, not trusted.
     pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
         let text = format!("note: {}", visible::block(text));

@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use remora_host::{Error, ErrorKind, Origin, Plugin, Session, Store};
+use remora_host::storage::SqliteStorage;
+use remora_host::storage::sqlite::SqliteOptions;
+use remora_host::{Error, ErrorKind, Origin, Plugin, Session, Store, SystemClock};
 use serde_json::Value;
 
 use super::console::Console;
@@ -35,16 +37,28 @@ impl<'a> Context<'a> {
         self.store.as_deref()
     }
 
+    /// The store's folder as the options name it.
+    pub(crate) fn name_store(&mut self) -> Result<PathBuf, Error> {
+        let folder = self.globals.store_folder()?;
+        Ok(self.store.insert(folder).clone())
+    }
+
     /// Opens the store that the options name, and makes it where there is none.
     pub(crate) fn open_store(&mut self) -> Result<Store, Error> {
-        let folder = self.globals.store_folder()?;
+        let storage = self.open_storage()?;
+        Ok(Store::with(Arc::new(storage), Arc::new(SystemClock)))
+    }
+
+    /// The same, as what the operator works on.
+    pub(crate) fn open_storage(&mut self) -> Result<SqliteStorage, Error> {
+        let folder = self.name_store()?;
         tracing::debug!(store = %folder.display(), "opening");
         // Where it can't be looked into, opening it says why.
         let new = match fs::read_dir(&folder) {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        let store = Store::open(self.store.insert(folder))?;
+        let store = SqliteStorage::open(&folder, SqliteOptions::default())?;
         if new {
             self.say(&format!("a new store was made in {}.", store.location()));
         }

@@ -13,6 +13,8 @@ use super::{log, visible};
 pub(crate) enum Exit {
     /// Done.
     Done,
+    /// Done, and what was looked at is not as it should be.
+    Findings,
     /// There is no such thing, or none that the session may see or change.
     NotFound,
     /// The command or an argument is not right.
@@ -28,7 +30,7 @@ impl Exit {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::NotFound => 1,
+            Self::Findings | Self::NotFound => 1,
             Self::Usage => 2,
             Self::Refused => 3,
             Self::Storage => 4,
@@ -121,6 +123,16 @@ impl Failure {
         self
     }
 
+    /// What the command ends with.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// As programs are told it.
+    pub(crate) fn in_json(&self) -> serde_json::Value {
+        serde_json::json!({ "code": self.code, "message": self.message })
+    }
+
     /// Whether the store failed, and the message does not say where it is.
     pub(crate) fn hides_store(&self, folder: &str) -> bool {
         let said = |text: &str| text.contains(folder);
@@ -152,9 +164,7 @@ impl Failure {
             return self.exit;
         }
         let written = if json {
-            let error = serde_json::json!({
-                "error": { "code": self.code, "message": self.message },
-            });
+            let error = serde_json::json!({ "error": self.in_json() });
             console.line(&error.to_string())
         } else {
             let mut text = format!("remora: {}", visible::block(&self.message));

@@ -155,11 +155,17 @@ impl Globals {
         Err(Error::invalid(
             format!("`remora {command}` does not take {}", option.name()),
             match option {
-                Given::Component => "It writes the component that this program carries",
+                Given::Component if command == "component" => {
+                    "It writes the component that this program carries"
+                }
+                _ if matches!(command, "tools" | "spine" | "component" | "tour") => {
+                    "It is about the program, and not about a store or a session in it"
+                }
                 _ if command.starts_with("session ") => {
                     "It acts in no session, and the one that it is about is an argument"
                 }
-                _ => "It is about the program, and not about a store or a session in it",
+                Given::Agent => "It is about the whole store, and not about one agent's memory",
+                _ => "It is the operator's: it is about the store, and acts in no session",
             },
             "Leave it out",
         ))

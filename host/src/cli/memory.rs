@@ -1,4 +1,5 @@
-//! The tools as commands: `save`, `get`, `search`, `list`, `delete`, `status`.
+//! The tools as commands: `save`, `get`, `search`, `list`, `delete`, `confirm`,
+//! `history`, `status`.
 //!
 //! Each makes the tool's JSON arguments, calls it through the plugin, and prints
 //! the answer: as it is with `--json`, and laid out for people without. People are
@@ -47,6 +48,34 @@ pub(crate) struct SaveArgs {
     /// Where it comes from: a person, a URL, a file
     #[arg(long)]
     source: Option<String>,
+    /// When it stops being served: a day, read as its end in UTC, or a moment with
+    /// its offset
+    #[arg(long, value_name = "WHEN", conflicts_with = "expires_in")]
+    expires_at: Option<String>,
+    /// How long from now it is served: 12h, 7d, 2w
+    #[arg(long, value_name = "SPAN")]
+    expires_in: Option<String>,
+    /// The key of another memory whose place it takes, for good; may be given again
+    #[arg(long, value_name = "KEY")]
+    supersedes: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Its words stay, and its age starts anew. Reading is no confirmation. What a lower level
+holds is confirmed at the session's own level, and seen from there up.")]
+pub(crate) struct ConfirmArgs {
+    /// The key it was saved under
+    key: String,
+    /// How it is known to be true: a person, a URL, a file
+    #[arg(long)]
+    source: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HistoryArgs {
+    /// The key it was saved under
+    key: String,
 }
 
 #[derive(Args, Debug)]
@@ -108,10 +137,12 @@ fn whole_number(text: &str, most: u64) -> Result<u64, String> {
 
 /// A record in any answer, as far as people are shown it.
 #[derive(Debug, Deserialize)]
-struct Shown {
-    key: String,
-    content: String,
-    classification: String,
+pub(super) struct Shown {
+    pub(super) key: String,
+    pub(super) content: String,
+    #[serde(default)]
+    pub(super) content_truncated: bool,
+    pub(super) classification: String,
     #[serde(default)]
     tags: Vec<String>,
     origin: String,
@@ -156,6 +187,15 @@ pub(crate) fn save(context: &mut Context<'_>, args: SaveArgs) -> anyhow::Result<
     }
     if let Some(source) = args.source {
         arguments.insert("source".to_owned(), source.into());
+    }
+    if let Some(at) = args.expires_at {
+        arguments.insert("expires_at".to_owned(), at.into());
+    }
+    if let Some(within) = args.expires_in {
+        arguments.insert("expires_in".to_owned(), within.into());
+    }
+    if !args.supersedes.is_empty() {
+        arguments.insert("supersedes".to_owned(), args.supersedes.into());
     }
     answer(
         context,
@@ -353,6 +393,109 @@ pub(crate) fn delete(context: &mut Context<'_>, args: DeleteArgs) -> anyhow::Res
     )
 }
 
+pub(crate) fn confirm(context: &mut Context<'_>, args: ConfirmArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Answer {
+        key: String,
+        classification: String,
+        confirmed_at: String,
+    }
+    let mut arguments = Map::new();
+    arguments.insert("key".to_owned(), args.key.into());
+    if let Some(source) = args.source {
+        arguments.insert("source".to_owned(), source.into());
+    }
+    answer(
+        context,
+        "memory_confirm",
+        arguments,
+        |console, answer: Answer| {
+            console.line(&format!(
+                "{}: the memory of {} is confirmed, {}",
+                visible::line(&answer.key),
+                visible::line(&answer.classification),
+                when(&answer.confirmed_at),
+            ))?;
+            Ok(())
+        },
+    )
+}
+
+pub(crate) fn history(context: &mut Context<'_>, args: HistoryArgs) -> anyhow::Result<Exit> {
+    #[derive(Deserialize)]
+    struct Version {
+        #[serde(flatten)]
+        shown: Shown,
+        current: bool,
+        superseded_at: Option<String>,
+        superseded_by: Option<String>,
+        supersedes: Vec<String>,
+    }
+    #[derive(Deserialize)]
+    struct Answer {
+        key: String,
+        versions: Vec<Version>,
+        truncated: bool,
+    }
+    let json = context.globals.json;
+    let text = context.invoke("memory_history", &json!({ "key": args.key }))?;
+    let answer: Answer = parsed("memory_history", &text)?;
+    let exit = if answer.versions.is_empty() {
+        Exit::NotFound
+    } else {
+        Exit::Done
+    };
+    if json {
+        context.console.line(&text)?;
+        return Ok(exit);
+    }
+    let console = &mut context.console;
+    for (i, version) in answer.versions.iter().enumerate() {
+        if i > 0 {
+            console.line("")?;
+        }
+        let shown = &version.shown;
+        console.line(&format!(
+            "version {}, {}  {}",
+            shown.version,
+            when(&shown.updated_at),
+            provenance(shown)
+        ))?;
+        let state = match (&version.superseded_at, &version.superseded_by) {
+            _ if version.current => "holds now".to_owned(),
+            (Some(at), Some(by)) if *by != shown.key => {
+                format!("superseded {} by {}", when(at), visible::line(by))
+            }
+            (Some(at), _) => format!("superseded {}", when(at)),
+            (None, _) => "hidden by another level's".to_owned(),
+        };
+        let mut lines = vec![("state", state)];
+        if let Some(confirmed) = &shown.confirmed_at {
+            lines.push(("confirmed", when(confirmed)));
+        }
+        if let Some(source) = &shown.source {
+            lines.push(("source", visible::line(source)));
+        }
+        if !version.supersedes.is_empty() {
+            let keys = version.supersedes.join(", ");
+            lines.push(("supersedes", visible::line(&keys)));
+        }
+        fields(console, &lines)?;
+        for line in wrap(&visible::line(&shown.content), console.width.saturating_sub(2)) {
+            console.line(&format!("  {line}"))?;
+        }
+    }
+    if answer.versions.is_empty() {
+        let key = answer.key.escape_debug();
+        console.remark(&format!("Nothing that this session can see was saved under \"{key}\"."))?;
+    }
+    if answer.truncated {
+        console.remark("There are older versions: the answer was cut because it was large.")?;
+    }
+    notices(context, &parsed("memory_history", &text)?)?;
+    Ok(exit)
+}
+
 pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     #[derive(Deserialize)]
     struct Tag {
@@ -365,6 +508,7 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
         live: u64,
         pending: u64,
         quarantined: u64,
+        unconfirmed: u64,
         tags: Vec<Tag>,
     }
     #[derive(Deserialize)]
@@ -413,7 +557,14 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
     }
     fields(&mut context.console, &lines)?;
     context.console.line("")?;
-    let mut table = Table::new(&["LEVEL", "LIVE", "PENDING", "QUARANTINED", "TAGS"]);
+    let mut table = Table::new(&[
+        "LEVEL",
+        "LIVE",
+        "UNCONFIRMED",
+        "PENDING",
+        "QUARANTINED",
+        "TAGS",
+    ]);
     for shelf in &answer.shelves {
         let tags: Vec<String> = shelf
             .tags
@@ -423,6 +574,7 @@ pub(crate) fn status(context: &mut Context<'_>) -> anyhow::Result<Exit> {
         table.row(vec![
             visible::line(&shelf.classification),
             shelf.live.to_string(),
+            shelf.unconfirmed.to_string(),
             shelf.pending.to_string(),
             shelf.quarantined.to_string(),
             visible::line(&tags.join(", ")),
@@ -462,7 +614,7 @@ fn parsed<T: DeserializeOwned>(tool: &str, text: &str) -> Result<T, Error> {
     })
 }
 
-fn notices(context: &mut Context<'_>, answer: &Value) -> io::Result<()> {
+pub(super) fn notices(context: &mut Context<'_>, answer: &Value) -> io::Result<()> {
     let notices = answer.get("notices").and_then(Value::as_array);
     for notice in notices.into_iter().flatten().filter_map(Value::as_str) {
         context.console.note(&words::of_the_command_line(notice))?;
@@ -471,7 +623,7 @@ fn notices(context: &mut Context<'_>, answer: &Value) -> io::Result<()> {
 }
 
 /// What a person should know before believing a record.
-fn header(console: &mut Console<'_>, shown: &Shown) -> io::Result<()> {
+pub(super) fn header(console: &mut Console<'_>, shown: &Shown) -> io::Result<()> {
     console.line(&format!(
         "{}  {}",
         visible::line(&shown.key),

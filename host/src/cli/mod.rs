@@ -16,6 +16,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use remora_host::{Plugin, ToolError};
 
+mod block;
 mod call;
 mod console;
 mod context;
@@ -25,6 +26,7 @@ mod globals;
 mod log;
 pub(crate) mod mcp_config;
 mod memory;
+mod operator;
 mod paths;
 mod session;
 mod text;
@@ -54,7 +56,7 @@ Examples:
 MCP clients: claude-code, claude-desktop, codex, cursor, gemini-cli, vscode,
 windsurf, zed, and generic for most others.
 
-Exit codes: 0 done, 1 not found, 2 wrong usage or argument, 3 refused by policy,
+Exit codes: 0 done, 1 not found or something is wrong with what was checked, 2 wrong usage or argument, 3 refused by policy,
 4 the store or the plugin failed.";
 
 /// What somebody is told who starts the server by hand.
@@ -92,6 +94,12 @@ pub(crate) enum Command {
     List(memory::ListArgs),
     /// Delete a memory on the session's own level
     Delete(memory::DeleteArgs),
+    /// Record that a memory is still true
+    Confirm(memory::ConfirmArgs),
+    /// Show the versions of a memory, and what took the place of what
+    History(memory::HistoryArgs),
+    /// Print the memories that matter most, as text for a prompt
+    Context(block::ContextArgs),
     /// Show the session, what it can read and where the store is
     Status,
     /// Call a tool as an agent would, with JSON
@@ -102,6 +110,8 @@ pub(crate) enum Command {
     McpConfig(mcp_config::McpConfigArgs),
     /// List, show, make, raise and lower sessions
     Session(session::SessionArgs),
+    #[command(flatten)]
+    Operator(operator::OperatorCommand),
     /// Print what a model is told of the tools, as JSON
     Tools,
     /// Write the WebAssembly component that this program carries
@@ -188,6 +198,9 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
         Command::Search(args) => memory::search(context, args)?,
         Command::List(args) => memory::list(context, args)?,
         Command::Delete(args) => memory::delete(context, args)?,
+        Command::Confirm(args) => memory::confirm(context, args)?,
+        Command::History(args) => memory::history(context, args)?,
+        Command::Context(args) => block::run(context, args)?,
         Command::Status => memory::status(context)?,
         Command::Call(args) => call::run(context, args)?,
         Command::Serve(args) => {
@@ -203,6 +216,7 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
             Exit::Done
         }
         Command::Session(args) => session::run(context, args)?,
+        Command::Operator(command) => operator::run(context, command)?,
         Command::Tools => describe::tools(context)?,
         Command::Component(args) => describe::component(context, args)?,
         Command::Spine => describe::spine(context)?,

@@ -175,7 +175,8 @@ impl Table {
     }
 }
 
-fn padded(text: &str, columns: usize) -> String {
+/// A text with spaces behind it, up to so many columns.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 

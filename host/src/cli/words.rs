@@ -29,6 +29,10 @@ const WORDS: &[(&str, &str)] = &[
     ("Call again", "Try again"),
     ("call again", "try again"),
     ("hide_lower", "--hide-lower"),
+    ("expires_at", "--expires-at"),
+    ("expires_in", "--expires-in"),
+    ("supersedes", "--supersedes"),
+    ("older_than_days", "--older-than"),
     ("max_results", "--max-results"),
     ("next_cursor", "--cursor"),
     ("memory_save", "`remora save`"),
@@ -36,6 +40,9 @@ const WORDS: &[(&str, &str)] = &[
     ("memory_search", "`remora search`"),
     ("memory_list", "`remora list`"),
     ("memory_delete", "`remora delete`"),
+    ("memory_confirm", "`remora confirm`"),
+    ("memory_review", "`remora review`"),
+    ("memory_history", "`remora history`"),
     ("memory_status", "`remora status`"),
 ];
 

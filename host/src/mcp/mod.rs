@@ -1,4 +1,5 @@
-//! The MCP server: the plugin's tools over standard input and output.
+//! The MCP server: the plugin's tools over standard input and output, and the block
+//! for a prompt.
 //!
 //! # Concurrency
 //!
@@ -13,6 +14,7 @@
 //! a moment to be answered; then the process ends whether they are done or not.
 //! What a call has not committed by then is rolled back by the store.
 
+mod block;
 mod stdio;
 
 use std::future::Future;
@@ -20,11 +22,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use remora_host::{Error, ErrorKind, Plugin, Session, ToolError};
+use remora_host::{ContextOptions, Error, ErrorKind, Plugin, Session, ToolError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    JsonObject, ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RunningService, ServerInitializeError};
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
@@ -134,7 +138,13 @@ impl Server {
         let instructions = plugin
             .instructions()
             .context("The plugin has no instructions")?;
-        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let config = ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_tools()
+                .enable_prompts()
+                .enable_resources()
+                .build(),
+        )
             .with_server_info(
                 Implementation::new("remora", env!("CARGO_PKG_VERSION")).with_title("Remora"),
             )
@@ -145,6 +155,41 @@ impl Server {
             tools,
             config,
         })
+    }
+}
+
+impl Server {
+    /// The block for a prompt, as the session's level allows it now.
+    async fn block(
+        &self,
+        context: &RequestContext<RoleServer>,
+        options: ContextOptions,
+    ) -> Result<String, ErrorData> {
+        let plugin = Arc::clone(&self.plugin);
+        let session = self.session.clone();
+        let answer = blocking(context, move || plugin.context(&session, &options)).await?;
+        answer.map_err(block::failed)
+    }
+}
+
+/// Does what takes its time where that holds up nobody else.
+async fn blocking<T: Send + 'static>(
+    context: &RequestContext<RoleServer>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ErrorData> {
+    let call = tokio::task::spawn_blocking(work);
+    let waiting = call.abort_handle();
+    tokio::select! {
+        answer = call => answer.map_err(|error| {
+            tracing::error!("a call failed: {error}");
+            ErrorData::internal_error("The call failed", None)
+        }),
+        () = context.ct.cancelled() => {
+            // Keeps a call from beginning. One that has begun goes on, and
+            // its answer is dropped.
+            waiting.abort();
+            Err(ErrorData::internal_error("The call was cancelled", None))
+        }
     }
 }
 
@@ -209,24 +254,66 @@ impl ServerHandler for Server {
             .ok_or_else(|| ErrorData::internal_error("The arguments are lost", None))?;
         let plugin = Arc::clone(&self.plugin);
         let session = self.session.clone();
-        let call =
-            tokio::task::spawn_blocking(move || plugin.invoke(&session, &request.name, &arguments));
-        let waiting = call.abort_handle();
-        tokio::select! {
-            answer = call => match answer {
-                Ok(answer) => result(answer).map(CallToolResponse::from),
-                Err(error) => {
-                    tracing::error!("a call failed: {error}");
-                    Err(ErrorData::internal_error("The call failed", None))
-                }
-            },
-            () = context.ct.cancelled() => {
-                // Keeps a call from beginning. One that has begun goes on, and
-                // its answer is dropped.
-                waiting.abort();
-                Err(ErrorData::internal_error("The call was cancelled", None))
-            }
+        let answer = blocking(&context, move || {
+            plugin.invoke(&session, &request.name, &arguments)
+        })
+        .await?;
+        result(answer).map(CallToolResponse::from)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(vec![block::prompt()]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if request.name != block::PROMPT {
+            return Err(ErrorData::invalid_params(
+                format!(
+                    "There is no prompt {:?}. There is {}.",
+                    request.name,
+                    block::PROMPT
+                ),
+                None,
+            ));
         }
+        let options = block::options(request.arguments.as_ref())?;
+        let text = self.block(&context, options).await?;
+        Ok(block::prompt_result(text).into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(vec![block::resource()]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if request.uri != block::RESOURCE {
+            return Err(ErrorData::resource_not_found(
+                format!(
+                    "There is no resource {:?}. There is {}.",
+                    request.uri,
+                    block::RESOURCE
+                ),
+                None,
+            ));
+        }
+        let text = self.block(&context, ContextOptions::default()).await?;
+        Ok(block::resource_result(text).into())
     }
 
     /// A request that rmcp could read as none it knows: its method is unknown,
@@ -238,7 +325,13 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         if matches!(
             request.method.as_str(),
-            "initialize" | "ping" | "tools/list"
+            "initialize"
+                | "ping"
+                | "tools/list"
+                | "prompts/list"
+                | "prompts/get"
+                | "resources/list"
+                | "resources/read"
         ) {
             return Err(ErrorData::invalid_params(
                 format!("The parameters of {} can't be read", request.method),

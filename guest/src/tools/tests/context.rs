@@ -81,6 +81,28 @@ fn what_is_asked_for_comes_first_then_the_tags_in_their_order_then_what_is_used_
 }
 
 #[test]
+fn a_question_has_20_answers_at_most_and_what_else_matters_comes_behind_them() {
+    let host = FakeHost {
+        rows: 200,
+        ..FakeHost::new(Public)
+    };
+    for i in 0..30 {
+        put(&host, Public, &format!("answer {i:02}"), "deploy", &[]);
+    }
+    put(&host, Public, "a rule", "c", &["rule"]);
+    let block = context(
+        &host,
+        ContextArguments {
+            query: Some("deploy".to_owned()),
+            ..arguments(5000)
+        },
+    );
+    let keys = keys(&block);
+    assert_eq!(keys.len(), 21);
+    assert_eq!(keys[19..], ["answer 19", "a rule"]);
+}
+
+#[test]
 fn each_memory_is_whole_or_left_out_and_smaller_ones_still_come() {
     let host = FakeHost::new(Public);
     let long = "long ".repeat(1200);
@@ -109,11 +131,13 @@ fn what_is_shadowed_superseded_or_kept_apart_is_not_in_it() {
     host.put_memory(Memory {
         standing: Standing::Quarantined,
         content: "NO".to_owned(),
+        content_bytes: 2,
         ..tagged(Public, "apart", &["rule"])
     });
     host.put_memory(Memory {
         standing: Standing::Pending,
         content: "NO".to_owned(),
+        content_bytes: 2,
         ..tagged(Public, "waits", &["rule"])
     });
     Tools::new(&host)

@@ -405,6 +405,7 @@ mod reviewing {
             assert!(answers::review(&queue, &[]).len() <= ANSWER_BYTES);
             assert_eq!(queue.more, queue.truncated);
             for key in reviewed(&queue) {
+                assert!(seen.len() < 100, "{key} came again");
                 seen.push(key.to_owned());
                 Tools::new(&host).confirm(key, None).unwrap();
             }
@@ -550,6 +551,20 @@ mod looking_back {
         assert_eq!(
             told(&history(&host, "old")),
             [(Public, 2, true, None), (Public, 1, false, None)]
+        );
+    }
+
+    #[test]
+    fn a_version_of_another_level_took_no_place() {
+        let mut host = FakeHost::new(Internal);
+        save(&host, "k", &[]);
+        save(&host, "k", &[]);
+        Tools::new(&host).delete("k", false).unwrap();
+        host.now += DAY;
+        save(&host.at(Public), "k", &[]);
+        assert_eq!(
+            told(&history(&host, "k")),
+            [(Public, 1, true, None), (Internal, 1, false, None)]
         );
     }
 

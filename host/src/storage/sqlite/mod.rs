@@ -15,6 +15,7 @@
 //! | `stale` | what is to be checked again |
 //! | `usage` | which records are used |
 //! | `event` | the audit trail |
+//! | `operator` | what the person who runs the store does with it |
 //! | `sessions` | the control plane |
 //! | `fault` | what is said when something fails |
 //!

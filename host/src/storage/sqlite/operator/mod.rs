@@ -11,6 +11,7 @@
 //! | `purge` | words are erased for good |
 //! | `erased` | what must never come back |
 //! | `undelete` | a soft deletion is taken back |
+//! | `inspect` | how each file is kept |
 //! | `verify` | whether everything is still as it was written |
 //! | `audit` | the trail, and how its beginning is let go |
 //! | `backup` | a copy of the whole store, taken while it is in use |
@@ -39,6 +40,7 @@ mod digest;
 pub(super) mod erased;
 mod export;
 mod import;
+mod inspect;
 mod prune;
 mod purge;
 mod restore;
@@ -51,6 +53,7 @@ pub use audit::{AuditFilter, AuditLine, LevelForgotten, Trail, TrailBroken};
 pub use digest::{Change, DigestEntry};
 pub use prune::{LevelPruned, Prune};
 pub use purge::{LevelPurged, Purge};
+pub use inspect::{Inside, Kept};
 pub use stats::{LevelStats, Unconfirmed};
 pub use undelete::Undeleted;
 pub use unused::Unused;
@@ -313,7 +316,7 @@ impl<'a> Operator<'a> {
         }
         drop(db);
         pool.maintain(&file.path, &kind)?;
-        Ok(pool.connect(&file.path, Mode::Write)?)
+        pool.connect(&file.path, Mode::Write)
     }
 
     /// Leaves the one line of an operator's command in a file's trail.
@@ -364,16 +367,20 @@ fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
+/// What a test does at a fault point, which it is told by name.
+#[cfg(test)]
+type Hook = Box<dyn FnMut(&str)>;
+
 #[cfg(test)]
 thread_local! {
-    static AT_FAULT_POINT: std::cell::RefCell<Option<Box<dyn FnMut(&str)>>> =
+    static AT_FAULT_POINT: std::cell::RefCell<Option<Hook>> =
         const { std::cell::RefCell::new(None) };
 }
 
 /// Has a test look at what a crash at each fault point of this thread would leave
 /// behind; none ends it.
 #[cfg(test)]
-pub(super) fn watch(hook: Option<Box<dyn FnMut(&str)>>) {
+pub(super) fn watch(hook: Option<Hook>) {
     AT_FAULT_POINT.with(|kept| *kept.borrow_mut() = hook);
 }
 

@@ -14,23 +14,31 @@
 //! # Performance
 //!
 //! One transaction for each file, and one walk along its rows, so a prune takes
-//! time as the file has rows, and memory for one batch of them. The file does
-//! not shrink; the room is used again by what is saved next.
+//! time as the file has rows, and memory for one batch of them. Taking a record
+//! out of the index costs as much as putting some tens into it, the more the
+//! larger the index; so where many go, it is built anew from those that stay.
+//! The file does not shrink; the room is used again by what is saved next.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 
+use super::purge::index_anew;
 use super::{Operator, Progress, count, days, fault_point};
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
 use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::record::{Book, Record, columns};
+use crate::storage::sqlite::schema::indexed;
 
 /// Rows of one batch: with content at its longest, 16 MB.
 const BATCH: i64 = 64;
+
+/// Taking one record out of the index costs about as much as indexing so many
+/// (measured: 0.5 ms and 15 µs on 25,000 records).
+const OUT_IS_WORTH: u64 = 32;
 
 /// What a prune removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +218,8 @@ impl Operator<'_> {
     ) -> Result<LevelPruned, Fault> {
         let expected = counted(db, book.file, cut)?;
         let total = expected.removed().saturating_add(expected.stripped);
+        let (going, staying) = indexed_counts(db, cut)?;
+        let anew = going.saturating_mul(OUT_IS_WORTH) > staying;
         let mut done: u64 = 0;
         let mut after = i64::MIN;
         loop {
@@ -223,11 +233,14 @@ impl Operator<'_> {
                 if fate == "stripped" {
                     strip(db, book, record)?;
                 } else {
-                    remove(db, &record, book)?;
+                    remove(db, book, &record, anew)?;
                 }
                 done = done.saturating_add(1);
             }
             fault_point("prune");
+        }
+        if anew && going > 0 {
+            index_anew(db)?;
         }
         if done > 0 {
             let detail = format!(
@@ -331,10 +344,27 @@ fn next(
     Ok(batch)
 }
 
-/// Removes a record: its row, its index terms, its tags, and what this file keeps
-/// about it beside the edges.
-fn remove(db: &Connection, record: &Record, book: &Book<'_>) -> Result<(), Fault> {
-    if record.is_indexed() {
+/// How many records that the index holds go, and how many stay.
+fn indexed_counts(db: &Connection, cut: &Cut) -> Result<(u64, u64), Fault> {
+    const SQL: &str = concat!(
+        "SELECT count(*) FILTER (WHERE expires_at <= ?1),
+                count(*) FILTER (WHERE expires_at IS NULL OR expires_at > ?1)
+         FROM record WHERE ",
+        indexed!()
+    );
+    let counts = db.query_row(SQL, [&cut.now], |row| {
+        Ok((count(row.get(0)?), count(row.get(1)?)))
+    })?;
+    Ok(counts)
+}
+
+/// Removes a record: its row, its tags, what this file keeps about it beside the
+/// edges, and, unless the index is built anew afterwards, its index terms.
+fn remove(db: &Connection, book: &Book<'_>, record: &Record, anew: bool) -> Result<(), Fault> {
+    if anew {
+        db.prepare_cached("DELETE FROM record_tag WHERE seq = ?1")?
+            .execute([record.seq])?;
+    } else if record.is_indexed() {
         book.unindex(db, record)?;
     }
     db.prepare_cached("DELETE FROM stamp WHERE record_id = ?1")?

@@ -72,9 +72,9 @@ const KEY: &str = "store.key";
 /// What SQLite may have left beside a database.
 const SIDECARS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// The kinds of audit lines that change nothing: a store with only such behind
-/// its backup is not newer than it.
-const HARMLESS: &[&str] = &["backup", "export"];
+/// The kinds of audit lines that tell of nothing that a restore would lose: a
+/// store with only such behind its backup is not newer than it.
+const HARMLESS: &[&str] = &["backup", "export", "restore"];
 
 /// How to restore.
 #[derive(Clone, Debug)]

@@ -32,6 +32,7 @@ use super::erased;
 use super::{Operator, Progress, count, purge};
 use crate::error::Error;
 use crate::level::Level;
+use crate::storage::sqlite::check_name;
 use crate::storage::sqlite::connection::Mode;
 use crate::storage::sqlite::edge::EdgeRow;
 use crate::storage::sqlite::event;
@@ -167,7 +168,21 @@ impl Operator<'_> {
             let name = path.strip_prefix(root).unwrap_or(path);
             name.display().to_string()
         };
-        for file in self.files_of(agent)? {
+        let agents = match agent {
+            Some(agent) => {
+                check_name("agent", agent)?;
+                vec![agent.to_owned()]
+            }
+            None => self.agents()?,
+        };
+        let levels = |agent: String| Level::ALL.map(|level| self.inner.layout.level(&agent, level));
+        let mut any = false;
+        for file in agents.into_iter().flat_map(levels) {
+            let found = identity(&file.path);
+            if matches!(found, Ok(None)) {
+                continue;
+            }
+            any = true;
             let mut findings = Findings {
                 all: &mut all,
                 file: within(&file.path),
@@ -175,8 +190,14 @@ impl Operator<'_> {
                 level: Some(file.level),
                 counted: ("", 0),
             };
-            self.check_file(&file, &mut findings, progress);
+            match found {
+                Ok(_) => self.check_file(&file, &mut findings, progress),
+                Err(error) => findings.found("file", error),
+            }
             findings.close();
+        }
+        if !any {
+            self.files_of(agent)?;
         }
         if agent.is_none() {
             let mut findings = Findings {

@@ -1,0 +1,622 @@
+//! An export becomes memory again.
+
+use std::io::Cursor;
+
+use serde_json::{Value, json};
+
+use super::super::operator::{ImportOptions, ImportReport, Prune, Purge};
+use super::backup::crashes;
+use super::restore::{rich, text, verify};
+use super::*;
+use crate::storage::{Filter, Standing};
+
+fn exported(store: &Store) -> String {
+    let mut text = Vec::new();
+    store
+        .storage
+        .operator(at(100))
+        .export(None, None, &mut text, &mut |_| ())
+        .unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+impl Store {
+    fn import_as(&self, origin: Origin, text: impl AsRef<[u8]>) -> Result<ImportReport, Error> {
+        let options = ImportOptions::default().origin(origin);
+        self.storage
+            .operator(at(200))
+            .import(&mut Cursor::new(text), &options, &mut |_| ())
+    }
+
+    fn import(&self, text: impl AsRef<[u8]>) -> ImportReport {
+        self.import_as(Origin::User, text).unwrap()
+    }
+}
+
+const HEAD: &str = r#"{"type":"header","format":"remora-export","version":1}"#;
+
+fn record(number: u32, key: &str, content: &str) -> Value {
+    json!({
+        "type": "record", "agent": "main", "level": "PUBLIC",
+        "id": format!("{number:032x}"), "key": key, "version": 1, "content": content,
+        "tags": [], "origin": "AGENT", "standing": "trusted", "session": "elsewhere",
+        "created_at": at(-100).to_string(), "updated_at": at(-100).to_string(),
+    })
+}
+
+fn with(mut line: Value, changes: Value) -> Value {
+    for (name, value) in changes.as_object().unwrap() {
+        line[name] = value.clone();
+    }
+    line
+}
+
+fn file(lines: &[Value]) -> String {
+    let mut text = format!("{HEAD}\n");
+    for line in lines {
+        text.push_str(&format!("{line}\n"));
+    }
+    text
+}
+
+fn keys(store: &Store) -> Vec<String> {
+    let filter = Filter {
+        excerpt_bytes: 100,
+        ..Filter::default()
+    };
+    let page = store.user(P).page(P, &filter, None, 200).unwrap();
+    page.items.into_iter().map(|memory| memory.key).collect()
+}
+
+#[test]
+fn exported_imported_into_a_fresh_store_and_exported_again_everything_is_the_same() {
+    let store = rich();
+    store.save(P, "erased", "words");
+    store
+        .storage
+        .operator(at(50))
+        .purge(None, &Purge::key("erased"), Duration::from_secs(5), &mut |_| ())
+        .unwrap();
+    let first = exported(&store);
+    let fresh = Store::new();
+    let report = fresh.import(&first);
+    assert!(report.complete && report.rejected.is_empty(), "{report:?}");
+    assert_eq!(report.records.imported, 12);
+    let second = exported(&fresh);
+    let own = format!("\"store\":\"{}\"", fresh.storage.inner.sealer.store_name());
+    let second: String = second
+        .lines()
+        .filter(|line| !line.contains(&own))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(first, second);
+    verify(&fresh.root());
+    // And on into a third one, whose trail has the lines of both.
+    let third = Store::new();
+    third.import(exported(&fresh));
+    let of_first = format!("\"store\":\"{}\"", store.storage.inner.sealer.store_name());
+    let lines = exported(&third);
+    assert!(lines.contains(&of_first) && lines.contains(&own));
+    assert_eq!(text(&third.root()), text(&store.root()));
+}
+
+#[test]
+fn importing_twice_changes_no_record() {
+    let store = rich();
+    let text_of = exported(&store);
+    let fresh = Store::new();
+    fresh.import(&text_of);
+    let before = text(&fresh.root());
+    let events = fresh.storage.events("main", P).unwrap().len();
+    let report = fresh.import(&text_of);
+    assert_eq!(report.records.imported, 0);
+    assert_eq!(report.records.skipped, 12);
+    for tally in [report.edges, report.stamps, report.usage, report.events] {
+        assert_eq!((tally.imported, tally.rejected), (0, 0), "{report:?}");
+    }
+    assert_eq!(text(&fresh.root()), before);
+    // Its exports leave lines; the import that changed nothing leaves none.
+    let after = fresh.storage.events("main", P).unwrap();
+    assert!(after.iter().skip(events).all(|event| event.kind == "export"));
+    // Back where it came from as well.
+    let before = text(&store.root());
+    let report = store.import(exported(&fresh));
+    assert_eq!(report.records.imported, 0, "{report:?}");
+    assert_eq!(text(&store.root()), before);
+}
+
+#[test]
+fn what_is_imported_is_found_at_once() {
+    let store = Store::new();
+    let lines: Vec<Value> = (0..8)
+        .map(|number| record(number, &format!("k{number}"), "a zebra crossing"))
+        .collect();
+    store.import(file(&lines));
+    assert_eq!(store.user(P).search(P, "zebra", 0, 20).unwrap().items.len(), 8);
+    verify(&store.root());
+}
+
+#[test]
+fn the_same_id_with_other_words_is_rejected_with_its_line_and_never_found() {
+    let store = Store::new();
+    let report = store.import(file(&[
+        record(1, "a", "quagga"),
+        record(1, "a", "okapi"),
+        record(1, "a", "quagga"),
+        record(2, "b", "okapi"),
+    ]));
+    assert_eq!(report.records.imported, 2);
+    assert_eq!((report.rejected[0].line, report.skipped[0].line), (3, 4));
+    assert!(report.rejected[0].reason.contains("its id"), "{report:?}");
+    let mut shelves = store.user(P);
+    let found = shelves.search(P, "okapi", 0, 9).unwrap().items;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].memory.key, "b");
+    assert_eq!(shelves.search(P, "quagga", 0, 9).unwrap().items.len(), 1);
+    verify(&store.root());
+}
+
+#[test]
+fn a_byte_order_mark_and_carriage_returns_are_no_part_of_the_file() {
+    let store = Store::new();
+    let text = file(&[record(1, "ZEBRA-9340", "words")]).replace('\n', "\r\n");
+    let report = store.import(format!("\u{feff}{text}"));
+    assert_eq!(report.records.imported, 1);
+    assert_eq!(keys(&store), ["ZEBRA-9340"]);
+    assert_eq!(store.user(P).search(P, "ZEBRA-9340", 0, 9).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_imported_up_to_there_and_said_to_be_incomplete() {
+    let store = Store::new();
+    for number in 0..5 {
+        store.save(P, &format!("k{number}"), "words");
+    }
+    let whole = exported(&store);
+    let last = whole.rfind("\"type\":\"record\"").unwrap();
+    for cut in [last + 30, last - 2] {
+        let fresh = Store::new();
+        let report = fresh.import(&whole[..cut]);
+        assert!(!report.complete);
+        assert_eq!(report.records.imported, 4);
+        assert_eq!(report.unreadable, u64::from(cut > last));
+        if cut > last {
+            assert_eq!(report.rejected[0].line, 6);
+        }
+        assert_eq!(keys(&fresh).len(), 4);
+        // The whole one completes it.
+        let report = fresh.import(&whole);
+        assert!(report.complete);
+        assert_eq!((report.records.imported, report.records.skipped), (1, 4));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_line_is_said_with_its_number_and_the_others_are_imported() {
+    let good = record(1, "good", "words");
+    let wrong = [
+        (json!({"key": ""}), "key"),
+        (json!({"key": " a"}), "key"),
+        (json!({"content": ""}), "content is empty"),
+        (json!({"id": "12"}), "id"),
+        (json!({"id": "ABCDEF00000000000000000000000000"}), "id"),
+        (json!({"level": "SECRET"}), "no level"),
+        (json!({"level": "public"}), "no level"),
+        (json!({"agent": "a\nb"}), "agent"),
+        (json!({"session": ""}), "session"),
+        (json!({"origin": "GOD"}), "no origin"),
+        (json!({"standing": "believed"}), "no standing"),
+        (json!({"version": 0}), "version"),
+        (json!({"version": "1"}), "can't be read"),
+        (json!({"tags": "a"}), "can't be read"),
+        (json!({"tags": ["b", "a"]}), "tags"),
+        (json!({"tags": ["x".repeat(65)]}), "tag"),
+        (json!({"source": "x".repeat(1025)}), "source"),
+        (json!({"content": "x".repeat(256 * 1024 + 1)}), "bytes"),
+        (json!({"created_at": "2026-11-30T01:04:33"}), "moment"),
+        (json!({"created_at": "2026-11-30 01:04:33.000"}), "moment"),
+        (json!({"updated_at": "2026-02-30T01:04:33.000Z"}), "moment"),
+        (json!({"expires_at": "soon"}), "moment"),
+        (json!({"hides_lower": true}), "tombstone"),
+        (json!({"supersedes": ["a"]}), "id"),
+        (json!({"colour": "red"}), "colour"),
+        (json!({"type": "letter"}), "letter"),
+    ];
+    let mut lines: Vec<Value> = wrong
+        .iter()
+        .map(|(change, _)| with(record(9, "bad", "words"), change.clone()))
+        .collect();
+    lines.push(good);
+    let mut text = file(&lines);
+    text.push_str("{\"type\":\"record\"\n");
+    text.push_str("\n  \n");
+    text.push_str("not json\n");
+    text.push_str(&format!("{}\n", "x".repeat(5 * 1024 * 1024)));
+    text.push_str(&record(2, "last", "words").to_string());
+    let mut text = text.into_bytes();
+    text.extend_from_slice(b"\n\"\xff\xfe\"\n");
+    let store = Store::new();
+    let report = store.import(&text);
+    assert_eq!(report.records.imported, 2, "{report:?}");
+    assert_eq!(keys(&store), ["good", "last"]);
+    for (note, (change, says)) in report.rejected.iter().zip(&wrong) {
+        assert!(note.reason.contains(says), "{change}: {note:?}");
+    }
+    let numbers: Vec<u64> = report.rejected.iter().map(|note| note.line).collect();
+    let expected: Vec<u64> = (2..28).chain([29, 32, 33, 35]).collect();
+    assert_eq!(numbers, expected);
+    assert!(!report.complete);
+    // Nothing was made for what was rejected.
+    assert_eq!(store.storage.operator(at(0)).agents().unwrap(), ["main"]);
+}
+
+#[test]
+fn what_is_no_export_is_refused_at_once() {
+    let store = Store::new();
+    let newer = HEAD.replace("\"version\":1", "\"version\":2");
+    let other = HEAD.replace("remora-export", "another");
+    let rows = record(1, "a", "b").to_string();
+    for text in ["", "\n", "key,value\n", "[]", rows.as_str(), &newer, &other] {
+        let error = store.import_as(Origin::User, text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
+    }
+    assert!(store.storage.operator(at(0)).agents().unwrap().is_empty());
+}
+
+#[test]
+fn nothing_that_was_superseded_deleted_or_erased_comes_back_with_an_old_export() {
+    let store = Store::new();
+    let old = store.save(P, "superseded", "zebra");
+    store.save(P, "changed", "okapi");
+    store.save(P, "deleted", "quagga");
+    store.save(P, "erased", "gnu");
+    store.save(P, "kept", "x");
+    let text_of = exported(&store);
+    let new = Draft {
+        supersedes: vec![old.id],
+        ..draft("new", "y")
+    };
+    store.agent(P).put(&new).unwrap();
+    store.save(P, "changed", "z");
+    store.agent(P).retire("deleted", false).unwrap();
+    store
+        .storage
+        .operator(at(10))
+        .purge(None, &Purge::key("erased"), Duration::from_secs(5), &mut |_| ())
+        .unwrap();
+    let before = text(&store.root());
+    let report = store.import(&text_of);
+    assert_eq!(report.records.imported, 0, "{report:?}");
+    assert_eq!(text(&store.root()), before);
+    // Pruned, the edge still knows what was superseded, and the erasure is kept.
+    let prune = Prune::default()
+        .superseded_after(Duration::ZERO)
+        .deleted_after(Duration::ZERO);
+    store.storage.operator(at(20)).prune(None, &prune, &mut |_| ()).unwrap();
+    store.import(&text_of);
+    let mut shelves = store.user(P);
+    for words in ["zebra", "gnu"] {
+        assert!(shelves.search(P, words, 0, 9).unwrap().items.is_empty(), "{words}");
+    }
+    assert_eq!(content(shelves.fetch(P, "changed").unwrap()).as_deref(), Some("z"));
+    drop(shelves);
+    verify(&store.root());
+}
+
+#[test]
+fn deleted_rows_don_t_come_back_while_the_rule_holds_that_bounds_their_number() {
+    let store = Store::new();
+    let keys: Vec<String> = (0..300).map(|number| format!("k{number}")).collect();
+    for key in &keys {
+        store.save(P, key, "some words");
+    }
+    let text_of = exported(&store);
+    for key in &keys {
+        store.agent(P).retire(key, false).unwrap();
+    }
+    store.import(&text_of);
+    assert_eq!(store.user(P).counts(P).unwrap().live, 0);
+    let days = |days: i64| store.storage.operator(at(days * 86_400));
+    days(179).prune(None, &Prune::default(), &mut |_| ()).unwrap();
+    store.import(&text_of);
+    assert_eq!(store.user(P).counts(P).unwrap().live, 0);
+    days(181).prune(None, &Prune::default(), &mut |_| ()).unwrap();
+    let rows: i64 = store
+        .by_hand(P)
+        .query_row("SELECT count(*) FROM record", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 0);
+}
+
+#[test]
+fn of_two_live_records_under_a_key_the_more_trusted_stays_and_of_equal_ones_the_later() {
+    struct Case {
+        here: (Origin, i64),
+        there: (&'static str, i64),
+        /// What is live then, and how what stands back stands.
+        live: &'static str,
+        other: &'static str,
+    }
+    let case = |here, there, live, other| Case { here, there, live, other };
+    let (agent, user) = (Origin::Agent, Origin::User);
+    for case in [
+        case((agent, 0), ("AGENT", 1), "there", "superseded"),
+        case((agent, 1), ("AGENT", 0), "here", "superseded"),
+        case((user, 0), ("AGENT", 1), "here", "pending"),
+        case((user, 1), ("AGENT", 0), "here", "superseded"),
+        case((agent, 0), ("USER", 1), "there", "superseded"),
+        case((agent, 1), ("USER", 0), "there", "pending"),
+    ] {
+        let store = Store::new();
+        let mut shelves = store.open(Access {
+            now: at(case.here.1),
+            ..access(P, case.here.0)
+        });
+        shelves.put(&draft("a", "here")).unwrap();
+        let line = with(
+            record(1, "a", "there"),
+            json!({"origin": case.there.0, "updated_at": at(case.there.1).to_string()}),
+        );
+        let report = store.import(file(&[line]));
+        assert_eq!(report.records.imported, 1);
+        assert_eq!(report.gave_way + report.stood_back, 1);
+        let found = content(store.user(P).fetch(P, "a").unwrap());
+        assert_eq!(found.as_deref(), Some(case.live));
+        let (standing, superseded): (String, Option<String>) = store
+            .by_hand(P)
+            .query_row(
+                "SELECT standing, superseded_at FROM record WHERE content <> ?1",
+                [case.live],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
+        let other = if superseded.is_some() { "superseded" } else { standing.as_str() };
+        assert_eq!(other, case.other);
+        assert_eq!(store.user(P).search(P, "here there", 0, 9).unwrap().items.len(), 1);
+        verify(&store.root());
+    }
+}
+
+#[test]
+fn two_exports_make_the_same_store_in_either_order() {
+    let one = Store::new();
+    one.save(P, "a", "from one");
+    one.later(P, 5).put(&draft("b", "from one, later")).unwrap();
+    one.user(P).put(&draft("c", "from one, the person")).unwrap();
+    let two = Store::new();
+    two.later(P, 3).put(&draft("a", "from two, later")).unwrap();
+    two.save(P, "b", "from two");
+    two.later(P, 3).put(&draft("c", "from two, later, the model")).unwrap();
+    let (one, two) = (exported(&one), exported(&two));
+    let made = [[&one, &two], [&two, &one]].map(|order| {
+        let store = Store::new();
+        for text in order {
+            store.import(text);
+        }
+        text(&store.root())
+    });
+    assert_eq!(made[0], made[1]);
+}
+
+#[test]
+fn a_tombstone_stands_under_its_key_like_a_record() {
+    let tombstone = |number, seconds: i64| {
+        with(
+            record(number, "a", "x"),
+            json!({"deleted_at": at(seconds).to_string(), "hides_lower": true}),
+        )
+    };
+    let store = Store::new();
+    store.save(P, "a", "here");
+    // Older than what is here: it is kept as history.
+    store.import(file(&[tombstone(1, -50)]));
+    assert_eq!(store.seen(P, P, "a").as_deref(), Some("here"));
+    store.import(file(&[tombstone(2, 50)]));
+    assert_eq!(store.seen(P, P, "a").as_deref(), Some("†"));
+    store.import(file(&[tombstone(3, 60)]));
+    let later = with(record(4, "a", "there"), json!({"updated_at": at(70).to_string()}));
+    store.import(file(&[later]));
+    assert_eq!(store.seen(P, P, "a").as_deref(), Some("there"));
+    verify(&store.root());
+}
+
+#[test]
+fn an_import_raises_nobodys_trust() {
+    let lines = [
+        with(record(1, "said", "x"), json!({"origin": "USER"})),
+        record(2, "thought", "x"),
+        with(record(3, "read", "x"), json!({"origin": "TOOL", "standing": "quarantined"})),
+        with(record(4, "endorsed", "x"), json!({"origin": "TOOL"})),
+        with(record(5, "waits", "x"), json!({"standing": "pending"})),
+    ];
+    let expected = |vouched| match vouched {
+        Origin::User => [
+            ("said", "USER", "trusted"),
+            ("thought", "AGENT", "trusted"),
+            ("read", "TOOL", "quarantined"),
+            ("endorsed", "TOOL", "trusted"),
+            ("waits", "AGENT", "pending"),
+        ],
+        Origin::Agent => [
+            ("said", "AGENT", "trusted"),
+            ("thought", "AGENT", "trusted"),
+            ("read", "TOOL", "quarantined"),
+            ("endorsed", "TOOL", "quarantined"),
+            ("waits", "AGENT", "pending"),
+        ],
+        Origin::Tool => [
+            ("said", "TOOL", "quarantined"),
+            ("thought", "TOOL", "quarantined"),
+            ("read", "TOOL", "quarantined"),
+            ("endorsed", "TOOL", "quarantined"),
+            ("waits", "TOOL", "pending"),
+        ],
+    };
+    for vouched in Origin::ALL {
+        let store = Store::new();
+        let report = store.import_as(vouched, file(&lines)).unwrap();
+        assert_eq!(report.records.imported, 5);
+        let by_hand = store.by_hand(P);
+        for (key, origin, standing) in expected(vouched) {
+            let found: (String, String) = by_hand
+                .query_row(
+                    "SELECT origin, standing FROM record WHERE key = ?1",
+                    [key],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .unwrap();
+            assert_eq!(found, (origin.to_owned(), standing.to_owned()), "{key} {vouched}");
+        }
+        assert_eq!(Standing::ALL.len(), 3);
+        verify(&store.root());
+    }
+}
+
+#[test]
+fn an_import_lowers_no_level() {
+    let store = Store::new();
+    store.save(C, "a", "secret");
+    let text_of = exported(&store);
+    for level in ["PUBLIC", "RESTRICTED"] {
+        let report = store.import(text_of.replace("\"level\":\"CONFIDENTIAL\"", &format!("\"level\":\"{level}\"")));
+        assert_eq!(report.records.imported, 0);
+        assert!(report.rejected[0].reason.contains("is on CONFIDENTIAL here"), "{report:?}");
+    }
+    assert_eq!(store.seen(R, P, "a"), None);
+    // What tells of a record stands no lower than it.
+    let id = format!("{:032x}", 7);
+    let beneath = json!({
+        "agent": "main", "level": "PUBLIC", "record_id": id, "record_level": "CONFIDENTIAL",
+    });
+    let moment = at(0).to_string();
+    let report = store.import(file(&[
+        with(beneath.clone(), json!({"type": "stamp", "at": moment, "session": "s", "origin": "USER"})),
+        with(beneath, json!({"type": "usage", "last_used_at": moment, "uses": 1})),
+        json!({
+            "type": "edge", "agent": "main", "level": "PUBLIC", "old_id": id,
+            "old_level": "CONFIDENTIAL", "new_id": format!("{:032x}", 8), "at": moment, "session": "s",
+        }),
+    ]));
+    assert_eq!(
+        (report.stamps.rejected, report.usage.rejected, report.edges.rejected),
+        (1, 1, 1),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn an_edge_hides_nothing_for_which_nothing_as_trusted_is_there() {
+    let store = Store::new();
+    let said = store.user(P).put(&draft("said", "by the person")).unwrap();
+    let thought = store.save(P, "thought", "by the model");
+    let edge = |old: &str, new: u32, level: &str| {
+        json!({
+            "type": "edge", "agent": "main", "level": level, "old_id": old,
+            "old_level": "PUBLIC", "new_id": format!("{new:032x}"),
+            "at": at(0).to_string(), "session": "elsewhere",
+        })
+    };
+    let internal = |number, key: &str| with(record(number, key, "x"), json!({"level": "INTERNAL"}));
+    let report = store.import(file(&[
+        record(1, "new", "words"),
+        with(record(2, "apart", "words"), json!({"standing": "quarantined", "origin": "TOOL"})),
+        internal(3, "above"),
+        edge(&said.id, 9, "PUBLIC"),
+        edge(&said.id, 1, "PUBLIC"),
+        edge(&said.id, 3, "INTERNAL"),
+        edge(&thought.id, 2, "PUBLIC"),
+        edge(&thought.id, 3, "INTERNAL"),
+        // Nothing is hidden by it: it may come ahead of what it is about.
+        edge(&format!("{:032x}", 77), 1, "PUBLIC"),
+    ]));
+    assert_eq!((report.edges.imported, report.edges.rejected), (2, 4), "{report:?}");
+    assert_eq!(store.seen(I, P, "said").as_deref(), Some("by the person"));
+    assert_eq!(store.seen(I, P, "thought"), None);
+    assert_eq!(store.seen(P, P, "thought").as_deref(), Some("by the model"));
+    store.import(file(&[record(77, "late", "zebra")]));
+    assert_eq!(store.seen(P, P, "late"), None);
+    assert!(store.user(P).search(P, "zebra", 0, 9).unwrap().items.is_empty());
+    let report = store.import(file(&[edge(&thought.id, 1, "PUBLIC")]));
+    assert_eq!(report.edges.imported, 1);
+    assert_eq!(store.seen(P, P, "thought"), None);
+    verify(&store.root());
+}
+
+#[test]
+fn a_hundred_and_nineteen_records_of_one_moment_are_each_on_one_page() {
+    let store = Store::new();
+    let lines: Vec<Value> = (0..119)
+        .map(|number| record(number, &format!("k{number}"), "x"))
+        .collect();
+    store.import(file(&lines));
+    let mut shelves = store.user(P);
+    let mut listed = Vec::new();
+    loop {
+        let after: Option<String> = listed.last().cloned();
+        let page = shelves.page(P, &Filter::default(), after.as_deref(), 13).unwrap();
+        listed.extend(page.items.into_iter().map(|memory| memory.key));
+        if !page.more {
+            break;
+        }
+    }
+    let mut sorted = listed.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!((listed.len(), sorted.len()), (119, 119));
+    let mut stale = Vec::new();
+    let mut after = None;
+    loop {
+        let page = shelves.stale(P, at(0), after.as_ref(), 13).unwrap();
+        stale.extend(page.items.iter().map(|memory| memory.id.clone()));
+        let Some(last) = page.items.last() else { break };
+        after = Some(crate::storage::StalePosition {
+            checked_at: last.confirmed_at.unwrap_or(last.updated_at),
+            id: last.id.clone(),
+        });
+    }
+    stale.sort();
+    stale.dedup();
+    assert_eq!(stale.len(), 119);
+}
+
+#[test]
+fn a_crash_in_the_middle_of_an_import_is_made_good_by_the_same_import() {
+    let there = Store::new();
+    for number in 0..30 {
+        there.save(P, &format!("p{number}"), "words");
+        there.save(I, &format!("i{number}"), "words");
+    }
+    let text_of = exported(&there);
+    let store = Store::new();
+    let root = store.root();
+    let found = crashes(&root, || drop(store.import(&text_of)));
+    assert!(found.len() >= 4);
+    for (point, crash) in found {
+        let root = crash.path().join("store");
+        verify(&root);
+        let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+        let report = storage
+            .operator(at(300))
+            .import(&mut Cursor::new(&text_of), &ImportOptions::default(), &mut |_| ())
+            .unwrap();
+        assert_eq!(report.records.imported + report.records.skipped, 60, "{point}");
+        drop(storage);
+        assert_eq!(text(&root), text(&store.root()), "{point}");
+        verify(&root);
+    }
+}
+
+#[test]
+fn an_import_leaves_one_line_in_the_trail_of_each_file_with_that_files_figures() {
+    let store = rich();
+    let fresh = Store::new();
+    fresh.import(exported(&store));
+    for (agent, level, records) in [("main", P, 8), ("main", I, 2), ("main", C, 1), ("Ann Lee", P, 1)] {
+        let events = fresh.storage.events(agent, level).unwrap();
+        assert_eq!(events.len(), 1, "{events:?}");
+        let event = &events[0];
+        assert_eq!((event.kind.as_str(), event.session.as_str()), ("import", "operator"));
+        let detail = event.detail.as_deref().unwrap();
+        assert!(detail.starts_with(&format!("records={records} ")), "{detail}");
+    }
+}

@@ -216,6 +216,18 @@ fn check(steps: &[(usize, Act)]) {
             }
         }
     }
+    // What was superseded on its own level says so itself, edge or not.
+    for record in known.iter().filter(|record| record.superseded) {
+        let marked: bool = store
+            .by_hand(record.level)
+            .query_row(
+                "SELECT superseded_at IS NOT NULL FROM record WHERE id = ?1",
+                [&record.id],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert!(marked, "{record:?}");
+    }
     // Nor does opening the store again bring anything back.
     let again = Store {
         storage: SqliteStorage::open(&store.root(), SqliteOptions::default()).unwrap(),

@@ -52,15 +52,6 @@ impl Store {
             .collect()
     }
 
-    /// A copy of the folder as it is in this moment: what a crash would leave.
-    fn crash(&self) -> Store {
-        let folder = folder();
-        copy(&self.root(), &folder.path().join("store"));
-        let storage =
-            SqliteStorage::open(&folder.path().join("store"), SqliteOptions::default()).unwrap();
-        Store { folder, storage }
-    }
-
     /// In which files a word stands, whatever its case.
     fn holding(&self, word: &str) -> Vec<String> {
         let word = word.to_lowercase();

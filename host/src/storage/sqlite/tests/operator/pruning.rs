@@ -75,6 +75,33 @@ fn each_goes_when_its_time_has_come_and_not_before() {
 }
 
 #[test]
+fn the_index_is_right_whether_few_go_or_many() {
+    for (going, staying) in [(1, 60), (60, 1), (5, 0)] {
+        let store = Store::new();
+        for i in 0..going {
+            let draft = Draft {
+                tags: vec!["brief".to_owned()],
+                ..expiring(&format!("going {i}"), 1)
+            };
+            store.agent(P).put(&draft).unwrap();
+        }
+        for i in 0..staying {
+            store
+                .agent(P)
+                .put(&tagged(&format!("staying {i}"), &["long"]))
+                .unwrap();
+        }
+        assert_eq!(prune(&store, 1)[0].expired, going);
+        store.assert_sound();
+        let mut shelves = store.later(P, DAY);
+        let found = shelves.search(P, "words going", 0, 100).unwrap();
+        assert_eq!(found.items.len() as u64, staying);
+        let terms = store.rows(P, "SELECT count(*) FROM memory_terms WHERE term = 'go'");
+        assert_eq!(terms, 0);
+    }
+}
+
+#[test]
 fn each_level_is_told_of_its_own_only() {
     let store = Store::new();
     store.agent(P).put(&expiring("k", 1)).unwrap();

@@ -240,6 +240,23 @@ fn what_was_deleted_or_pruned_before_is_erased_as_well() {
 }
 
 #[test]
+fn words_on_pages_that_nothing_uses_any_more_are_erased_as_well() {
+    let store = Store::new();
+    store.save(P, "k", &"quokkalong ".repeat(5000));
+    // By hand, and without the overwriting that Remora asks for.
+    store
+        .by_hand(P)
+        .execute_batch("PRAGMA secure_delete = OFF; DELETE FROM record")
+        .unwrap();
+    assert!(!store.holding("quokka").is_empty());
+    assert!(store.rows(P, "SELECT freelist_count FROM pragma_freelist_count") > 10);
+    let report = purge(&store, &Purge::key("k")).unwrap();
+    assert_eq!(report[0].records, 0);
+    assert_eq!(store.holding("quokka"), [] as [&str; 0]);
+    store.assert_sound();
+}
+
+#[test]
 fn an_altered_record_can_be_erased() {
     let store = Store::new();
     store.save(P, "k", "quokkaold");

@@ -202,6 +202,23 @@ fn a_file_under_another_name_is_found() {
     assert!(verified.findings[0].what.contains("another level"));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_symbolic_link_is_found_and_the_other_files_are_checked_all_the_same() {
+    let store = rich();
+    std::os::unix::fs::symlink(store.path(P), store.path(I)).unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 1, "{verified:?}");
+    assert_eq!(verified.findings[0].level, Some(I));
+    assert!(verified.findings[0].what.contains("symbolic link"));
+    assert_eq!(verified.files, 3);
+    let error = store
+        .operator(0)
+        .verify(Some("nobody"), &mut quietly)
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
 #[test]
 fn many_findings_of_one_kind_are_told_as_how_many_more_there_are() {
     let store = Store::new();

@@ -1,0 +1,82 @@
+//! `restore`: a backup becomes the store.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use remora_host::storage::SqliteStorage;
+use remora_host::storage::sqlite::operator::RestoreOptions;
+
+use super::progress::Line;
+use super::{counted, now};
+use crate::cli::context::Context;
+use crate::cli::failure::Exit;
+use crate::cli::visible;
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+All or nothing, and checked first. Stop the servers: a store that somebody has open is
+not exchanged. Where the store that is replaced can be read, what a purge erased from it
+stays erased, what it superseded stays superseded, and no session's level falls.")]
+pub(crate) struct RestoreArgs {
+    /// A folder that `remora backup` made
+    #[arg(value_name = "DIR")]
+    backup: PathBuf,
+    /// Also over a store that is newer, that is another one, or that can't be read
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn run(context: &mut Context<'_>, args: &RestoreArgs) -> anyhow::Result<Exit> {
+    context.globals.refuse("restore", super::WHOLE_STORE)?;
+    let store = context.name_store()?;
+    let options = RestoreOptions::default().force(args.force);
+    let mut line = Line::new();
+    let report = SqliteStorage::restore(&args.backup, &store, now(), &options, &mut |progress| {
+        line.tell(&progress);
+    })?;
+    drop(line);
+    if context.globals.json {
+        super::json(context, &report)?;
+        return Ok(Exit::Done);
+    }
+    let sum = |of: fn(&remora_host::storage::sqlite::operator::RestoredFile) -> u64| {
+        report.files.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let levels = u64::try_from(report.files.len()).unwrap_or(u64::MAX);
+    context.console.line(&format!(
+        "Restored {} on {} and {} of {} to {}{}.",
+        counted(sum(|file| file.records), "record", "records"),
+        counted(levels, "level", "levels"),
+        counted(report.sessions.total, "session", "sessions"),
+        visible::line(&report.made_at),
+        visible::line(&report.store),
+        if report.replaced {
+            ", in place of what was there"
+        } else {
+            ""
+        },
+    ))?;
+    let (erased, superseded) = (sum(|file| file.erased), sum(|file| file.superseded));
+    if erased > 0 {
+        context.console.note(&format!(
+            "{} had been purged since the backup and stayed erased.",
+            counted(erased, "record", "records"),
+        ))?;
+    }
+    if superseded > 0 {
+        context.console.note(&format!(
+            "{} had been superseded since the backup and stayed so.",
+            counted(superseded, "record", "records"),
+        ))?;
+    }
+    if report.sessions.raised > 0 {
+        context.console.note(&format!(
+            "{} had risen since the backup and stayed where they were.",
+            counted(report.sessions.raised, "session", "sessions"),
+        ))?;
+    }
+    for warning in &report.warnings {
+        context.console.note(warning)?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,109 @@
+//! How each file is kept: what a check of the surroundings asks, and no seal.
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::{Operator, count};
+use crate::clock::Instant;
+use crate::error::Error;
+use crate::level::Level;
+use crate::storage::sqlite::connection::Mode;
+use crate::storage::sqlite::fault::{Fault, Place};
+use crate::storage::sqlite::layout::LevelFile;
+use crate::storage::sqlite::schema::Kind;
+
+/// How a file of the store is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Kept {
+    /// Where it is, absolute.
+    pub path: String,
+    /// Whose; none for `sessions.db`.
+    pub agent: Option<String>,
+    /// Of which level.
+    pub level: Option<Level>,
+    /// What it looks like inside, or why nobody can tell, in a sentence.
+    pub inside: Result<Inside, String>,
+}
+
+/// What a file looks like inside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Inside {
+    /// The version of its schema.
+    pub schema: i64,
+    /// The version that this program writes.
+    pub current_schema: i64,
+    /// SQLite's name for how it keeps its journal.
+    pub journal_mode: String,
+    /// Rows (records and lines of the trail; sessions in `sessions.db`) that say
+    /// they are from later than now.
+    pub ahead: u64,
+    /// The latest moment that any of these says.
+    pub newest: Option<Instant>,
+}
+
+const LEVEL: &str = "
+    SELECT count(*) FILTER (WHERE at > ?1), max(at)
+    FROM (SELECT updated_at AS at FROM record UNION ALL SELECT at FROM event)";
+
+const SESSIONS: &str = "
+    SELECT count(*) FILTER (WHERE updated_at > ?1), max(updated_at) FROM session";
+
+impl Operator<'_> {
+    /// How each file of the store is kept. Nothing is changed, not even an older
+    /// schema, and nobody waits. A file that can't be opened is in the answer too,
+    /// with the reason.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) where the folder itself
+    /// can't be read.
+    pub fn inspect(&self) -> Result<Vec<Kept>, Error> {
+        let mut all = Vec::new();
+        for file in self.files(None)? {
+            let inside = self.inside(&file.path, Kind::level(&file).schema(), LEVEL);
+            all.push(self.kept(Some(&file), &file.path, inside));
+        }
+        let path = self.inner.layout.sessions();
+        let inside = self.inside(&path, Kind::sessions().schema(), SESSIONS);
+        all.push(self.kept(None, &path, inside));
+        Ok(all)
+    }
+
+    fn kept(
+        &self,
+        file: Option<&LevelFile>,
+        path: &std::path::Path,
+        inside: Result<Inside, Fault>,
+    ) -> Kept {
+        Kept {
+            path: path.display().to_string(),
+            agent: file.map(|file| file.agent.clone()),
+            level: file.map(|file| file.level),
+            inside: inside.map_err(|fault| Place::path(path).say(fault).to_string()),
+        }
+    }
+
+    fn inside(
+        &self,
+        path: &std::path::Path,
+        current_schema: i64,
+        moments: &str,
+    ) -> Result<Inside, Fault> {
+        let db: Connection = self.inner.pool.connect(path, Mode::Read)?;
+        let pragma = |name: &str| format!("PRAGMA {name}");
+        let schema = db.query_row(&pragma("user_version"), [], |row| row.get(0))?;
+        let journal_mode = db.query_row(&pragma("journal_mode"), [], |row| row.get(0))?;
+        let (ahead, newest): (i64, Option<String>) =
+            db.query_row(moments, [self.now.to_sql()], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        Ok(Inside {
+            schema,
+            current_schema,
+            journal_mode,
+            ahead: count(ahead),
+            newest: newest.as_deref().and_then(Instant::from_sql),
+        })
+    }
+}
