@@ -258,9 +258,7 @@ impl storage_import::HostShelf for RemoraView<'_> {
             checked_at: clock::Instant::from_millis_clamped(after.checked_at),
             id: after.id,
         });
-        let stale = self
-            .grant
-            .stale(level, before, after.as_ref(), size(limit));
+        let stale = self.grant.stale(level, before, after.as_ref(), size(limit));
         answer(stale, Into::into)
     }
 

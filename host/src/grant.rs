@@ -398,13 +398,7 @@ impl Shelves for Nothing {
         Self::refuse()
     }
 
-    fn versions(
-        &mut self,
-        _: Level,
-        _: &str,
-        _: Option<u64>,
-        _: usize,
-    ) -> Result<Memories, Error> {
+    fn versions(&mut self, _: Level, _: &str, _: Option<u64>, _: usize) -> Result<Memories, Error> {
         Self::refuse()
     }
 

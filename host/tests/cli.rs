@@ -288,6 +288,9 @@ fn tools_spine_component_and_version_need_no_store() {
             "memory_search",
             "memory_list",
             "memory_delete",
+            "memory_confirm",
+            "memory_review",
+            "memory_history",
             "memory_status"
         ]
     );

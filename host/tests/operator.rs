@@ -425,6 +425,14 @@ fn after_a_purge_no_file_of_the_store_holds_the_words() {
 }
 
 #[test]
+fn a_purge_finds_a_key_however_it_is_spelled_in_unicode() {
+    let place = Place::new();
+    place.save("caf\u{e9}", "words of a house");
+    place.done(&["purge", " cafe\u{301} ", "--yes"]);
+    assert_eq!(holding(&place.store(), "of a house"), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn a_purge_of_one_level_leaves_the_others() {
     let place = Place::new();
     place.save("salary", "public words");
@@ -586,11 +594,18 @@ fn a_doctor_names_what_is_wrong_and_its_remedy() {
         .collect();
     let remedy = |check: &str| found[check]["remedy"].as_str().expect("a remedy");
     assert_eq!(found["permissions"]["grade"], "error");
-    assert!(remedy("permissions").starts_with("chmod 600 '"), "{report}");
+    assert!(
+        remedy("permissions").starts_with("chmod -R go= /"),
+        "{report}"
+    );
     assert_eq!(found["leftovers"]["grade"], "warning");
     assert_eq!(found["kept-apart"]["grade"], "note");
 
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("changed");
+    // The remedy, as a shell runs it.
+    let done = Command::new("sh")
+        .args(["-c", remedy("permissions")])
+        .status();
+    assert!(done.expect("it runs").success());
     place.done(&["doctor"]);
 }
 
@@ -629,7 +644,7 @@ fn a_backup_is_restored_whole_into_an_empty_folder() {
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        said.starts_with("Restored 4 records on 2 levels and 1 session of "),
+        said.starts_with("Restored 4 records on 3 levels and 1 session of "),
         "{said}"
     );
     assert_eq!(place.exported(&place.store()), place.exported(&other));

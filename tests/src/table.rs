@@ -177,7 +177,9 @@ fn specify(operation: &str, session: usize, record: usize) -> (String, String) {
         "memory_delete-hide-lower" => (format!("deleted {own}"), also_own("tombstone")),
 
         "shelf.fetch" | "shelf.page" | "shelf.search" | "shelf.present" | "shelf.versions"
-        | "shelf.stale" | "shelf.used" | "shelf.counts" | "shelf.tags" => (text(if seen { "served" } else { "no shelf" }), untouched),
+        | "shelf.stale" | "shelf.used" | "shelf.counts" | "shelf.tags" => {
+            (text(if seen { "served" } else { "no shelf" }), untouched)
+        }
         "put" if same => (format!("updated {own} 2"), format!("{own} 2")),
         "put" => (format!("created {own} 1"), also_own("1")),
         "put-another-key" => (format!("created {own} 1"), untouched),

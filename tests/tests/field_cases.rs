@@ -730,6 +730,8 @@ fn f053_a_low_memory_that_a_high_one_superseded_shows_nothing_of_it() {
             low.raw("memory_search", r#"{"query":"heliotrope"}"#),
         )
     };
+    // Reading is counted at the reader's own level: the second time shows it.
+    everything();
     let before = everything();
     let high = sandbox.at(Level::Confidential);
     let seen = high

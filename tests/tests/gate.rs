@@ -185,13 +185,13 @@ fn ask(grant: &mut Grant, level: Level, id: &str) -> [Result<bool, Error>; 10] {
         grant
             .search(level, "heliotrope", 0, 10)
             .map(|found| !found.items.is_empty()),
-        grant
-            .page(level, &Filter::default(), None, 10)
-            .map(some),
+        grant.page(level, &Filter::default(), None, 10).map(some),
         grant.versions(level, "k", None, 10).map(some),
         grant.stale(level, end, None, 10).map(some),
         grant.used(level, 0, 10, 10).map(some),
-        grant.edges(level, &[id.to_owned()]).map(|edges| edges.is_empty()),
+        grant
+            .edges(level, &[id.to_owned()])
+            .map(|edges| edges.is_empty()),
         grant
             .present(level, &["k".to_owned()])
             .map(|present| present[0].shadows),

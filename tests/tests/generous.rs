@@ -339,13 +339,7 @@ impl storage::HostShelf for Generous {
         Ok(Ok(Memories { items, more }))
     }
 
-    fn used(
-        &mut self,
-        shelf: Resource<Shelf>,
-        after: u32,
-        limit: u32,
-        _: u32,
-    ) -> Answer<Memories> {
+    fn used(&mut self, shelf: Resource<Shelf>, after: u32, limit: u32, _: u32) -> Answer<Memories> {
         let level = self.level_of(&shelf)?;
         let mut rest = self.live(level).skip(after as usize).cloned();
         let items: Vec<Memory> = rest.by_ref().take(limit.min(2) as usize).collect();

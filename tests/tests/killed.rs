@@ -59,7 +59,9 @@ fn state(store: &Path) -> BTreeMap<String, String> {
     let mut levels = BTreeMap::<String, String>::new();
     for line in text.lines() {
         let row: serde_json::Value = serde_json::from_str(line).expect("JSON");
-        let Some(level) = row["level"].as_str() else { continue };
+        let Some(level) = row["level"].as_str() else {
+            continue;
+        };
         if row["type"] != "event" && row["type"] != "usage" {
             let lines = levels.entry(level.to_owned()).or_default();
             lines.push_str(line);
@@ -104,11 +106,23 @@ fn fill(store: &Path) {
     for number in 0..120 {
         for level in [Level::Public, Level::Internal] {
             let key = format!("k{}", number % 60);
-            save(&storage, level, "main", &key, &format!("some words {number}"));
+            save(
+                &storage,
+                level,
+                "main",
+                &key,
+                &format!("some words {number}"),
+            );
         }
     }
     for number in 0..20 {
-        save(&storage, Level::Public, "poison", &format!("p{number}"), "quagga");
+        save(
+            &storage,
+            Level::Public,
+            "poison",
+            &format!("p{number}"),
+            "quagga",
+        );
     }
 }
 
@@ -150,7 +164,11 @@ fn on(command: &str, operator: &Operator<'_>, store: &Path) {
         "import" => {
             let lines = fs::File::open(store.with_file_name("lines")).expect("an export");
             operator
-                .import(&mut BufReader::new(lines), &ImportOptions::default(), &mut quiet)
+                .import(
+                    &mut BufReader::new(lines),
+                    &ImportOptions::default(),
+                    &mut quiet,
+                )
                 .expect("an import");
         }
         "migrate" => {
@@ -179,7 +197,10 @@ fn run(command: &str, store: &Path, until: Option<Duration>) -> Option<Duration>
         .expect("a child");
     let out = BufReader::new(child.stdout.take().expect("its output"));
     let mut lines = out.lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("> ready")), "{command} began");
+    assert!(
+        lines.any(|line| line.contains("> ready")),
+        "{command} began"
+    );
     let began = Stopwatch::now();
     if let Some(until) = until {
         std::thread::sleep(until);
@@ -208,19 +229,21 @@ fn kill(command: &str, prepare: impl Fn(&Path), check: Check) {
     copy(template.path(), whole.path());
     let took = run(command, &whole.path().join("store"), None).expect("it ends");
     let after = state(&whole.path().join("store"));
+    let mut cut = 0;
     for round in 0..times {
         let crash = folder();
         copy(template.path(), crash.path());
         let store = crash.path().join("store");
         let random = RandomState::new().hash_one(round) % 1000;
         let until = took.mul_f64(random as f64 / 900.0);
-        run(command, &store, Some(until));
+        cut += usize::from(run(command, &store, Some(until)).is_none());
         verify(&store);
         check(&store, &before, &after);
         act(command, &store);
         verify(&store);
         assert_eq!(state(&store), after, "{command}, killed after {until:?}");
     }
+    println!("{command}: {cut} of {times} did not get to the end");
 }
 
 /// Each file is as before or as behind the command.
@@ -266,7 +289,11 @@ fn killed_in_a_backup_the_store_is_as_it_was_and_each_backup_there_is_whole() {
         let backups = store.with_file_name("backups");
         for entry in fs::read_dir(&backups).into_iter().flatten() {
             let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             if name.starts_with("remora-") {
                 let restored = store.with_file_name("restored");
                 SqliteStorage::restore(
@@ -301,7 +328,13 @@ fn killed_in_a_restore_the_store_is_before_or_after_it_as_a_whole() {
         assert!(found == *before || found == *after, "{found:?}");
         let names: Vec<String> = fs::read_dir(store)
             .expect("the store")
-            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
             .collect();
         assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
     });
@@ -353,6 +386,9 @@ fn eight_processes_that_start_at_once_on_a_store_of_the_first_schema_all_get_thr
         assert_eq!(said, ["ready", "done"]);
     }
     verify(&store);
-    let records: usize = state(&store).values().map(|lines| lines.lines().count()).sum();
+    let records: usize = state(&store)
+        .values()
+        .map(|lines| lines.lines().count())
+        .sum();
     assert_eq!(records, 11);
 }

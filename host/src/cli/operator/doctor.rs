@@ -4,6 +4,7 @@
 //! them, how much room there is, what the clock says. Whether the files are what
 //! was written is for `verify`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,7 @@ use serde_json::json;
 use super::{bytes, counted, now, open_existing};
 use crate::cli::context::Context;
 use crate::cli::failure::Exit;
+use crate::cli::text::quoted;
 use crate::cli::visible;
 
 /// Less free than this, and a save may fail any moment.
@@ -114,7 +116,7 @@ pub(super) fn run(context: &mut Context<'_>, _: &DoctorArgs) -> anyhow::Result<E
     if let Some(storage) = &storage {
         let kept = storage.operator(now).inspect()?;
         inside(&kept, now, &mut findings, &mut schemas);
-        people(storage, now, &mut findings);
+        waiting(storage, &kept, now, &mut findings);
     }
     findings.0.sort_by_key(|finding| finding.grade);
 
@@ -166,6 +168,15 @@ pub(super) fn run(context: &mut Context<'_>, _: &DoctorArgs) -> anyhow::Result<E
         rusqlite::version(),
     ))?;
     Ok(exit)
+}
+
+/// So many files are named.
+#[cfg(unix)]
+const NAMED: u64 = 3;
+
+/// A path as a shell needs it.
+fn word(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
 }
 
 /// A thing in the store's folder.
@@ -220,6 +231,7 @@ fn files(folder: &Path, findings: &mut Findings) -> Vec<Thing> {
 fn permissions(folder: &Path, things: &[Thing], findings: &mut Findings) {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
+    let mut open = Vec::new();
     let root = fs::metadata(folder).ok();
     let all = root.iter().map(|metadata| (folder, metadata)).chain(
         things
@@ -245,19 +257,25 @@ fn permissions(folder: &Path, things: &[Thing], findings: &mut Findings) {
                     "{shown} belongs to user {}, and you are {me}",
                     metadata.uid()
                 ),
-                format!("chown {me} '{shown}', or use Remora as that user"),
+                format!("chown {me} {}, or use Remora as that user", word(path)),
             );
         }
         let mode = metadata.mode() & 0o7777;
         if mode & 0o077 != 0 {
-            let right = if metadata.is_dir() { "700" } else { "600" };
-            findings.add(
-                Grade::Error,
-                "permissions",
-                format!("others may use {shown} (mode {mode:04o})"),
-                format!("chmod {right} '{shown}'"),
-            );
+            open.push(format!("{shown} (mode {mode:04o})"));
         }
+    }
+    let number = u64::try_from(open.len()).unwrap_or(u64::MAX);
+    if number > 0 {
+        let more = number.saturating_sub(NAMED);
+        open.truncate(usize::try_from(NAMED).unwrap_or(usize::MAX));
+        let mut what = format!("others may use {}", open.join(", "));
+        if more > 0 {
+            what.push_str(&format!(" and {more} more"));
+        }
+        // All at once: SQLite gives what it makes beside a file that file's mode.
+        let remedy = format!("chmod -R go= {}", word(folder));
+        findings.add(Grade::Error, "permissions", what, remedy);
     }
 }
 
@@ -406,10 +424,7 @@ fn leftovers(things: &[Thing], findings: &mut Findings) {
                 Grade::Warning,
                 "leftovers",
                 format!("{} was left behind by a crash", thing.path.display()),
-                format!(
-                    "While nothing uses the store: rm -r '{}'",
-                    thing.path.display()
-                ),
+                format!("While nothing uses the store: rm -r {}", word(&thing.path)),
             );
         }
     }
@@ -502,8 +517,29 @@ fn inside(
 }
 
 /// What waits for somebody.
-fn people(storage: &SqliteStorage, now: Instant, findings: &mut Findings) {
-    match storage.operator(now).stats(None) {
+fn waiting(storage: &SqliteStorage, kept: &[Kept], now: Instant, findings: &mut Findings) {
+    // Counting would bring an older file up to date, and a doctor changes nothing.
+    let counts = |file: &&Kept| {
+        let inside = file.inside.as_ref();
+        inside.is_ok_and(|inside| inside.schema == inside.current_schema)
+    };
+    let agents: BTreeSet<&str> = kept
+        .iter()
+        .filter_map(|file| file.agent.as_deref())
+        .collect();
+    let skipped: BTreeSet<&str> = kept
+        .iter()
+        .filter(|file| !counts(file))
+        .filter_map(|file| file.agent.as_deref())
+        .collect();
+    for agent in agents.difference(&skipped) {
+        kept_apart(storage, agent, now, findings);
+    }
+    sessions(storage, now, findings);
+}
+
+fn kept_apart(storage: &SqliteStorage, agent: &str, now: Instant, findings: &mut Findings) {
+    match storage.operator(now).stats(Some(agent)) {
         Ok(levels) => {
             for level in &levels {
                 let apart = level.pending.saturating_add(level.quarantined);
@@ -526,6 +562,9 @@ fn people(storage: &SqliteStorage, now: Instant, findings: &mut Findings) {
         }
         Err(error) => findings.add(Grade::Error, "file", error.what(), error.remedy()),
     }
+}
+
+fn sessions(storage: &SqliteStorage, now: Instant, findings: &mut Findings) {
     match storage.list() {
         Ok(sessions) => {
             let long_ago = now.millis().saturating_sub(STALE_DAYS * DAY);

@@ -6,6 +6,7 @@ use clap::Args;
 use remora_host::storage::sqlite::operator::{LevelPurged, Purge};
 use remora_host::{Error, Level};
 use serde_json::json;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::progress::Line;
 use super::span::Span;
@@ -58,7 +59,8 @@ pub(super) fn run(context: &mut Context<'_>, args: PurgeArgs) -> anyhow::Result<
             (Purge::everything_from(session), what)
         }
         (key, None) => {
-            let key = key.unwrap_or_default();
+            // As it was saved: however a keyboard or a file system writes it.
+            let key: String = key.unwrap_or_default().trim().nfc().collect();
             let agents = operator.agents()?;
             if agent.is_none() && !args.all_agents && agents.len() > 1 {
                 return Err(Error::invalid(

@@ -50,7 +50,10 @@ impl Book<'_> {
         let mut edges = Vec::new();
         while let Some(row) = rows.next()? {
             let edge = EdgeRow::read(row)?;
-            if !edge.encode(self).fits(row.get_ref(5)?.as_blob().unwrap_or_default()) {
+            if !edge
+                .encode(self)
+                .fits(row.get_ref(5)?.as_blob().unwrap_or_default())
+            {
                 return Err(Fault::Altered("an edge fails its seal"));
             }
             edges.push(edge);

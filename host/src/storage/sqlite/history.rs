@@ -71,11 +71,7 @@ impl SqliteShelves {
         Ok(first)
     }
 
-    pub(super) fn edges_page(
-        &mut self,
-        level: Level,
-        ids: &[String],
-    ) -> Result<Vec<Edge>, Error> {
+    pub(super) fn edges_page(&mut self, level: Level, ids: &[String]) -> Result<Vec<Edge>, Error> {
         if ids.len() > limits::EDGE_IDS {
             return Err(Error::new(
                 ErrorKind::TooLarge,
@@ -89,7 +85,11 @@ impl SqliteShelves {
         let edges = self.on(self.shelf(level)?, |db, book| {
             let mut edges = BTreeMap::new();
             for id in ids {
-                for edge in book.edges_from(db, id)?.into_iter().chain(book.edges_to(db, id)?) {
+                for edge in book
+                    .edges_from(db, id)?
+                    .into_iter()
+                    .chain(book.edges_to(db, id)?)
+                {
                     let place = (edge.at.clone(), edge.old_id.clone(), edge.new_id.clone());
                     edges.insert(place, edge);
                 }

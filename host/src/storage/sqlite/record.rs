@@ -171,7 +171,11 @@ impl Book<'_> {
         record: &mut Record,
         at: &str,
     ) -> Result<(), Fault> {
-        if record.confirmed_at.as_deref().is_some_and(|known| known >= at) {
+        if record
+            .confirmed_at
+            .as_deref()
+            .is_some_and(|known| known >= at)
+        {
             return Ok(());
         }
         record.confirmed_at = Some(at.to_owned());

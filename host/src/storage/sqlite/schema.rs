@@ -384,18 +384,24 @@ impl<'a> Kind<'a> {
     /// Checks that a file is what it should be, and of the schema that this
     /// program writes. False: it is older, and can be migrated.
     pub(super) fn check(&self, db: &Connection, sealer: &Sealer) -> Result<bool, Fault> {
-        // One snapshot: another process may migrate the file meanwhile.
-        let tx = db.unchecked_transaction()?;
-        let id: i32 = tx.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+        // One snapshot, the caller's if there is one: another process may migrate
+        // the file meanwhile.
+        let snapshot = db
+            .is_autocommit()
+            .then(|| db.unchecked_transaction())
+            .transpose()?;
+        let id: i32 = db.query_row("PRAGMA application_id", [], |row| row.get(0))?;
         if id != self.id {
             return Err(Fault::Foreign("it is another kind of file".to_owned()));
         }
-        let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        let version: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
         }
-        self.check_description(&tx, sealer, version)?;
-        tx.commit()?;
+        self.check_description(db, sealer, version)?;
+        if let Some(snapshot) = snapshot {
+            snapshot.commit()?;
+        }
         Ok(version == self.schema())
     }
 

@@ -76,9 +76,8 @@ impl SqliteShelves {
             let mut queue = self.by_record(&tx, book, &window)?;
             for above in self.shelves() {
                 if above.file.level != level && can_flow_to(level, above.file.level) {
-                    let stamped = self.on(above, |stamps, _| {
-                        self.by_stamp(stamps, &tx, book, &window)
-                    })?;
+                    let stamped =
+                        self.on(above, |stamps, _| self.by_stamp(stamps, &tx, book, &window))?;
                     queue.extend(stamped.unwrap_or_default());
                 }
             }
@@ -110,12 +109,8 @@ impl SqliteShelves {
         let mut found = Vec::new();
         for sql in BY_RECORD {
             let mut statement = db.prepare_cached(sql)?;
-            let mut rows = statement.query((
-                &window.after.0,
-                &window.after.1,
-                &window.before,
-                &self.now,
-            ))?;
+            let mut rows =
+                statement.query((&window.after.0, &window.after.1, &window.before, &self.now))?;
             while found.len() < window.most
                 && let Some(row) = rows.next()?
             {

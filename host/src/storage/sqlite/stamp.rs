@@ -160,7 +160,14 @@ impl SqliteShelves {
         match self.visible(None, id) {
             Ok(Some(_)) => {}
             Ok(None) => return Err(unseen()),
-            Err(fault) => return Err(self.inner.layout.level(&self.access.agent, self.access.taint).place().say(fault)),
+            Err(fault) => {
+                return Err(self
+                    .inner
+                    .layout
+                    .level(&self.access.agent, self.access.taint)
+                    .place()
+                    .say(fault));
+            }
         }
         self.transact(|shelves, db, book| {
             let Some((level, mut record)) = shelves.visible(Some((db, book)), id)? else {

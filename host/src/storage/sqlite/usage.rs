@@ -178,7 +178,14 @@ impl SqliteShelves {
             for (id, level) in seen {
                 batch.uses = batch.uses.saturating_add(1);
                 let last = self.now.clone();
-                batch.add(id, Use { level, count: 1, last });
+                batch.add(
+                    id,
+                    Use {
+                        level,
+                        count: 1,
+                        last,
+                    },
+                );
             }
             batch.is_due(now)
         };

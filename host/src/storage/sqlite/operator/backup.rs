@@ -284,7 +284,9 @@ impl Operator<'_> {
         for (done, file) in (0_u64..).zip(&files) {
             progress(Progress::of("backup", file, done, total));
             // Ahead of the copy, so that a store is not newer than its backup.
-            self.change(file, |db, book| self.log(db, book, "backup", None, "copied"))?;
+            self.change(file, |db, book| {
+                self.log(db, book, "backup", None, "copied")
+            })?;
             let relative = self.relative(file);
             let to = target.join(&relative);
             make_folders(target, &relative)?;
@@ -303,7 +305,11 @@ impl Operator<'_> {
         let sessions = self.inner.layout.sessions();
         let relative = PathBuf::from("sessions.db");
         let (schema, _) = self
-            .copy(&sessions, &target.join(&relative), "SELECT count(*) FROM session")
+            .copy(
+                &sessions,
+                &target.join(&relative),
+                "SELECT count(*) FROM session",
+            )
             .map_err(|fault| Place::path(&sessions).say(fault))?;
         copied.push(BackedUp {
             schema: Some(schema),
@@ -397,7 +403,10 @@ pub(super) fn verify_tree(
         format!(", and {more} more")
     };
     Err(Error::unavailable(
-        format!("The copy of {} does not verify: {}{more}", first.file, first.what),
+        format!(
+            "The copy of {} does not verify: {}{more}",
+            first.file, first.what
+        ),
         "What fails its seals is neither backed up nor put back",
         "Run `remora verify` on the store; where it is the backup that is damaged, use another one",
     ))

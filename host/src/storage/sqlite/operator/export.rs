@@ -50,11 +50,7 @@ pub(super) const FORMAT: &str = "remora-export";
 /// The one version of exports so far.
 pub(super) const VERSION: u32 = 1;
 /// What an export says that it leaves out.
-const LEFT_OUT: [&str; 3] = [
-    "seals",
-    "sessions",
-    "erasures of a whole key or session",
-];
+const LEFT_OUT: [&str; 3] = ["seals", "sessions", "erasures of a whole key or session"];
 
 /// So many damaged rows are named; of more only the number is told.
 const NAMED: usize = 100;
@@ -387,7 +383,9 @@ impl Operator<'_> {
         };
         writer.line(&head).map_err(say)?;
         for file in &files {
-            self.change(file, |db, book| self.log(db, book, "export", None, "copied"))?;
+            self.change(file, |db, book| {
+                self.log(db, book, "export", None, "copied")
+            })?;
             let mut told = |done, total| progress(Progress::of("export", file, done, total));
             self.read(file, |db, book| {
                 records(&mut writer, db, book, &mut told)?;

@@ -12,9 +12,10 @@
 //!   was superseded or deleted stays so. The same id with other words is rejected;
 //! - what a purge erased from this store is not brought in;
 //! - of two records that would both be live under a key, the more trusted stays
-//!   so, of equally trusted ones the later, and of equally late ones the one with
-//!   the higher id. The other becomes superseded; if it is the later and only
-//!   less trusted, it waits for a person instead. Tombstones count as records.
+//!   so, of equally trusted ones the later, and of equally late ones that of the
+//!   higher version or else id. The other becomes superseded; if it is the later and only
+//!   less trusted, it waits for a person instead. What has expired goes behind
+//!   all else, and tombstones count as records.
 //!   So it does not matter in which order two exports are imported;
 //! - an edge hides a record that is live here only if what took its place is here
 //!   as well, and no less trusted; nor does a tool's stamp confirm anything;
@@ -488,7 +489,8 @@ impl Import<'_, '_> {
                     batch.skipped,
                     batch.rejected
                 );
-                self.operator.log(&batch.db, &book, "import", None, &detail)?;
+                self.operator
+                    .log(&batch.db, &book, "import", None, &detail)?;
             }
             fault_point("import-before-commit");
             batch.db.execute_batch("COMMIT")?;
@@ -680,7 +682,9 @@ fn check_beneath(of: &str, level: Level) -> Result<(), Wrong> {
 }
 
 fn check_id(id: &str) -> Result<(), Wrong> {
-    let digits = id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let digits = id
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if id.len() == 32 && digits {
         Ok(())
     } else {
@@ -689,7 +693,9 @@ fn check_id(id: &str) -> Result<(), Wrong> {
 }
 
 fn check_hex(text: &str) -> Result<(), Wrong> {
-    let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let digits = text
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if text.len() == 64 && digits {
         Ok(())
     } else {
@@ -723,7 +729,10 @@ fn check_record(line: RecordLine) -> Result<Record, Wrong> {
         .iter()
         .any(|standing| standing.name() == line.standing)
     {
-        return Err(format!("\"{}\" is no standing", line.standing.escape_debug()));
+        return Err(format!(
+            "\"{}\" is no standing",
+            line.standing.escape_debug()
+        ));
     }
     if line.version < 1 {
         return Err(format!("{} is no version", line.version));
@@ -832,7 +841,10 @@ fn check_event(mut line: EventLine) -> Result<EventLine, Wrong> {
         check_id(record)?;
     }
     // No words: these come from fixed vocabularies, in ASCII.
-    for text in [Some(&line.kind), line.detail.as_ref()].into_iter().flatten() {
+    for text in [Some(&line.kind), line.detail.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         let printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if text.is_empty() || text.len() > EVENT_BYTES || !printable {
             return Err("an audit line holds words of its own".to_owned());
@@ -869,12 +881,16 @@ fn since(record: &Record) -> &str {
 }
 
 /// Whether one goes before the other under the same key.
-fn goes_before(one: &Record, other: &Record) -> Result<bool, Fault> {
+fn goes_before(one: &Record, other: &Record, now: &str) -> Result<bool, Fault> {
+    let (over, others_over) = (one.has_expired(now), other.has_expired(now));
+    if over != others_over {
+        return Ok(others_over);
+    }
     let (trust, others) = (one.origin()?, other.origin()?);
     if trust != others {
         return Ok(trust.outranks(others));
     }
-    Ok((since(one), &one.id) > (since(other), &other.id))
+    Ok((since(one), one.version, &one.id) > (since(other), other.version, &other.id))
 }
 
 impl Scene<'_> {
@@ -921,7 +937,9 @@ impl Scene<'_> {
         origin.name().clone_into(&mut record.origin);
         let trusted = record.standing == Standing::Trusted.name();
         if trusted && origin == Origin::Tool && vouched != Origin::User {
-            Standing::Quarantined.name().clone_into(&mut record.standing);
+            Standing::Quarantined
+                .name()
+                .clone_into(&mut record.standing);
         }
         if record.superseded_at.is_none()
             && let Some(edge) = book.edges_from(db, id)?.into_iter().next()
@@ -946,11 +964,11 @@ impl Scene<'_> {
         .flatten()
         .collect();
         for other in &known {
-            if goes_before(record, other)? {
+            if goes_before(record, other, &self.now)? {
                 continue;
             }
             contest.stood_back = contest.stood_back.saturating_add(1);
-            if waits(record, other) {
+            if waits(record, other, &self.now) {
                 Standing::Pending.name().clone_into(&mut record.standing);
             } else {
                 record.superseded_at = Some(self.now.clone());
@@ -959,7 +977,7 @@ impl Scene<'_> {
         }
         for mut other in known {
             contest.gave_way = contest.gave_way.saturating_add(1);
-            if waits(&other, record) {
+            if waits(&other, record, &self.now) {
                 self.set_pending(&mut other)?;
             } else {
                 book.end(db, &mut other, |other| {
@@ -1062,7 +1080,9 @@ impl Scene<'_> {
         if self.was_erased(&stamp.record_level, &stamp.record_id)?
             || self.session_was_erased(&stamp.session, &stamp.at)?
         {
-            return Ok(Verdict::Skipped("what it is about was erased here for good"));
+            return Ok(Verdict::Skipped(
+                "what it is about was erased here for good",
+            ));
         }
         let mut stamp = stamp.clone();
         origin.name().clone_into(&mut stamp.origin);
@@ -1099,7 +1119,9 @@ impl Scene<'_> {
 
     fn usage(&self, usage: &UsageLine) -> Result<Verdict, Fault> {
         if self.was_erased(&usage.record_level, &usage.record_id)? {
-            return Ok(Verdict::Skipped("what it is about was erased here for good"));
+            return Ok(Verdict::Skipped(
+                "what it is about was erased here for good",
+            ));
         }
         // The higher of both: added, it would grow with every import.
         let changed = self
@@ -1179,8 +1201,8 @@ impl Scene<'_> {
 
 /// Whether a record that stands back should wait for a person: it is later than
 /// what goes before it, and only less trusted.
-fn waits(record: &Record, before: &Record) -> bool {
-    record.is_indexed() && record.origin != before.origin && since(record) > since(before)
+fn waits(record: &Record, before: &Record, now: &str) -> bool {
+    record.stands(now) && record.origin != before.origin && since(record) > since(before)
 }
 
 /// The bytes of hexadecimal digits, which were checked.

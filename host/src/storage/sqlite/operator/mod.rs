@@ -22,7 +22,8 @@
 //! # Traces
 //!
 //! What changes a file leaves one line in its audit trail, with that level's
-//! figures only, by the session [`SESSION`]. What only reads leaves none.
+//! figures only, by the session [`SESSION`]. What only reads leaves none, but for a
+//! backup and an export, by which words leave the store.
 //!
 //! # Locking
 //!

@@ -179,7 +179,7 @@ impl SqliteStorage {
         let root = prepare(store)?;
         let lock = lock(&root)?.ok_or_else(under_way)?;
         settle(&root)?;
-        let present = Present::hold(&root, options)?;
+        let mut present = Present::hold(&root, options)?;
 
         let building = root.join(BUILDING);
         let guard = Temporary::folder(building.clone())?;
@@ -204,10 +204,11 @@ impl SqliteStorage {
         let decided = root.join(DECIDED);
         fs::rename(&building, &decided).map_err(|error| Place::path(&decided).say(error.into()))?;
         guard.keep();
+        present.is_moved();
         sync_folder(&root)?;
         fault_point("restore-decided");
         let replaced = present.key.is_some() || !present.files.is_empty();
-        let warnings = present.warnings();
+        let warnings = std::mem::take(&mut present.warnings);
         exchange(&root)?;
         // Only now, so that whoever waited for a lock finds another file there.
         drop(present);
@@ -337,7 +338,10 @@ fn prepare(store: &Path) -> Result<PathBuf, Error> {
 fn check_paths(backup: &Path, manifest: &Manifest) -> Result<(), Error> {
     let wrong = |what: String| {
         Error::unavailable(
-            format!("{} is no backup as Remora makes them: {what}", backup.display()),
+            format!(
+                "{} is no backup as Remora makes them: {what}",
+                backup.display()
+            ),
             "Nothing of it is put back",
             "Use another backup",
         )
@@ -415,7 +419,8 @@ fn copy_into(
         });
         make_folders(target, Path::new(&file.path))?;
         let from = backup.join(&file.path);
-        copy(&from, &target.join(&file.path), file).map_err(|fault| Place::path(&from).say(fault))?;
+        copy(&from, &target.join(&file.path), file)
+            .map_err(|fault| Place::path(&from).say(fault))?;
     }
     Ok(())
 }
@@ -516,16 +521,18 @@ struct Present {
     key: Option<Sealer>,
     sessions: Held,
     files: Vec<(LevelFile, Held)>,
-    /// What can't be read, in sentences.
-    unreadable: Vec<String>,
     /// Whether it has agents but no sessions.
     headless: bool,
+    /// Whether it is replaced even where it can't be read.
+    force: bool,
+    /// What can't be read, in sentences.
+    warnings: Vec<String>,
 }
 
 /// A database of the store that is to be replaced.
 enum Held {
     /// Locked, and what its name says.
-    Open(Connection),
+    Open(Locked),
     /// Can't be read.
     Unreadable,
     /// Not there.
@@ -535,19 +542,30 @@ enum Held {
 impl Held {
     fn open(&self) -> Option<&Connection> {
         match self {
-            Self::Open(db) => Some(db),
+            Self::Open(locked) => Some(&locked.db),
             Self::Unreadable | Self::Absent => None,
         }
     }
 }
 
-impl Drop for Held {
+/// A database that nobody else can open.
+struct Locked {
+    db: Connection,
+    /// It is, or is about to be, in another place: nothing may be written beside
+    /// where it was, for another one is there.
+    moved: bool,
+}
+
+impl Drop for Locked {
     fn drop(&mut self) {
-        if let Self::Open(db) = self {
-            // A database that stays in its place is used with a log again. Its
-            // next writer sees to that where it can't be done here.
-            drop(db.execute_batch("ROLLBACK; PRAGMA journal_mode = WAL"));
-        }
+        // One that stays in its place is used with a log again. Its next writer
+        // sees to that where it can't be done here.
+        let end = if self.moved {
+            "ROLLBACK"
+        } else {
+            "ROLLBACK; PRAGMA journal_mode = WAL"
+        };
+        drop(self.db.execute_batch(end));
     }
 }
 
@@ -562,11 +580,15 @@ impl Present {
             key,
             sessions: Held::Absent,
             files: Vec::new(),
-            unreadable: Vec::new(),
             headless: false,
+            force: options.force,
+            warnings: Vec::new(),
         };
         let path = layout.sessions();
-        let sealer = present.key.clone().unwrap_or_else(|| Sealer::new(&Digest::default()));
+        let sealer = present
+            .key
+            .clone()
+            .unwrap_or_else(|| Sealer::new(&Digest::default()));
         let pool = Pool::new(sealer.clone().into(), options.sqlite.busy_timeout);
         // First, since every call of a server has it open.
         present.sessions = present.take(&pool, &sealer, &path, &Kind::sessions())?;
@@ -575,25 +597,46 @@ impl Present {
             present.files.push((file, held));
         }
         present.headless = matches!(present.sessions, Held::Absent) && !present.files.is_empty();
+        let mut missing = Vec::new();
         if present.headless {
-            present.unreadable.push(format!("{} is missing", path.display()));
+            missing.push(format!("{} is missing", path.display()));
         }
         let in_use = !present.files.is_empty() || !matches!(present.sessions, Held::Absent);
         if in_use && present.key.is_none() {
             let key = root.join(KEY);
-            present.unreadable.push(format!("{} is missing or damaged", key.display()));
+            missing.push(format!("{} is missing or damaged", key.display()));
         }
-        if !present.unreadable.is_empty() && !options.force {
+        present.put_up_with(missing)?;
+        Ok(present)
+    }
+
+    /// Goes on without what can't be read, if that is wanted.
+    fn put_up_with(&mut self, unreadable: Vec<String>) -> Result<(), Error> {
+        if !self.force
+            && let Some(first) = unreadable.first()
+        {
             return Err(Error::refused(
-                format!(
-                    "The store that is there can't be read: {}",
-                    present.unreadable.join("; ")
-                ),
+                format!("The store that is there can't be read: {first}"),
                 "Without that nobody can know whether it is newer than the backup, what was purged from it and what its sessions have observed",
-                "Restore into another folder, or over it with force: then its sessions count as having observed all that they are cleared for",
+                "Restore into another folder, or over it with force: where its sessions can't be read, the restored ones count as having observed all that they are cleared for",
             ));
         }
-        Ok(present)
+        self.warnings.extend(
+            unreadable
+                .into_iter()
+                .map(|what| format!("{what}. What it held was not taken into account.")),
+        );
+        Ok(())
+    }
+
+    /// The files are another store's from now on.
+    fn is_moved(&mut self) {
+        let files = self.files.iter_mut().map(|(_, held)| held);
+        for held in files.chain([&mut self.sessions]) {
+            if let Held::Open(locked) = held {
+                locked.moved = true;
+            }
+        }
     }
 
     /// Locks a database against everybody.
@@ -611,7 +654,8 @@ impl Present {
             let db = pool.connect(path, Mode::Write)?;
             // Leaving the log behind takes the one lock that no other connection,
             // idle as it may be, lets another one have.
-            let mode: String = db.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+            let mode: String =
+                db.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
             if !mode.eq_ignore_ascii_case("delete") {
                 return Err(Fault::Foreign(format!("its journal is {mode}")));
             }
@@ -620,7 +664,7 @@ impl Present {
             Ok(db)
         };
         match open() {
-            Ok(db) => Ok(Held::Open(db)),
+            Ok(db) => Ok(Held::Open(Locked { db, moved: false })),
             Err(Fault::Sql(error))
                 if matches!(
                     error.sqlite_error_code(),
@@ -635,18 +679,10 @@ impl Present {
                 .caused_by(error))
             }
             Err(fault) => {
-                let error = Place::path(path).say(fault);
-                self.unreadable.push(error.what().to_owned());
+                self.put_up_with(vec![Place::path(path).say(fault).what().to_owned()])?;
                 Ok(Held::Unreadable)
             }
         }
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let unreadable = self.unreadable.iter();
-        unreadable
-            .map(|what| format!("{what}. What it held was not taken into account."))
-            .collect()
     }
 
     /// Whether both are one store: only then do the same words have the same
@@ -676,7 +712,8 @@ impl Present {
         for (file, held) in &self.files {
             let Some(db) = held.open() else { continue };
             let place = file.operator_place();
-            let found = Trail::read(db, &Book { file, sealer }).map_err(|fault| place.say(fault))?;
+            let found =
+                Trail::read(db, &Book { file, sealer }).map_err(|fault| place.say(fault))?;
             let newer = if identity(&restored.inner.layout.level(&file.agent, file.level).path)?
                 .is_some()
             {
@@ -718,15 +755,16 @@ impl Present {
 
     /// Brings over what no restore may undo.
     fn carry_over(
-        &self,
+        &mut self,
         restored: &Operator<'_>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<RestoredFile>, Error> {
+        let mut unread = Vec::new();
         for (file, held) in &self.files {
             let Some(db) = held.open() else { continue };
             let copy = restored.inner.layout.level(&file.agent, file.level);
-            let lasting = has_lasting(db).map_err(|fault| file.operator_place().say(fault))?;
-            if lasting && identity(&copy.path)?.is_none() {
+            // Where nobody can tell, an empty file does no harm.
+            if has_lasting(db).unwrap_or(true) && identity(&copy.path)?.is_none() {
                 let kind = Kind::level(&copy);
                 restored
                     .inner
@@ -745,13 +783,8 @@ impl Present {
             if gone.0 != file.agent {
                 gone = (file.agent.clone(), Vec::new());
             }
-            let gone = &mut gone.1;
-            let held = self
-                .files
-                .iter()
-                .find(|(other, _)| other.agent == file.agent && other.level == file.level);
-            let done = restored.change(file, |db, book| {
-                let mut done = RestoredFile {
+            let carried = restored.change(file, |db, book| {
+                let mut carried = RestoredFile {
                     agent: file.agent.clone(),
                     level: file.level,
                     records: 0,
@@ -759,54 +792,76 @@ impl Present {
                     superseded: 0,
                     edges: 0,
                 };
-                if let Some((old_file, Held::Open(old))) = held
-                    && let Some(sealer) = &self.key
-                {
-                    let old_book = Book {
-                        file: old_file,
-                        sealer,
-                    };
-                    let same = self.is_of(restored);
-                    done.erased = carry_erased(old, &old_book, db, book, same, gone)?;
-                    done.edges = carry_edges(old, &old_book, db, book)?;
-                    done.superseded = carry_superseded(old, &old_book, db, book)?;
+                if let Some(mut old) = self.old(file, restored) {
+                    carried.erased = carry_erased(&mut old, db, book, &mut gone.1)?;
+                    carried.edges = carry_edges(&mut old, db, book)?;
+                    carried.superseded = carry_superseded(&mut old, db, book)?;
+                    unread.append(&mut old.unread);
                 }
-                forget(db, gone)?;
+                forget(db, &gone.1)?;
                 let detail = format!(
                     "erased={} superseded={} edges={}",
-                    done.erased, done.superseded, done.edges
+                    carried.erased, carried.superseded, carried.edges
                 );
                 restored.log(db, book, "restore", None, &detail)?;
                 let records: i64 =
                     db.query_row("SELECT count(*) FROM record", [], |row| row.get(0))?;
-                done.records = super::count(records);
-                Ok(done)
+                carried.records = super::count(records);
+                Ok(carried)
             })?;
-            if done.erased > 0 {
+            if carried.erased > 0 {
                 restored.maintain(file, |db, _| Ok(db.execute_batch("VACUUM")?))?;
             }
-            report.push(done);
+            report.push(carried);
         }
+        self.put_up_with(unread)?;
         Ok(report)
     }
 
+    /// The file of that agent and level, for reading.
+    fn old(&self, file: &LevelFile, restored: &Operator<'_>) -> Option<Old<'_>> {
+        let sealer = self.key.as_ref()?;
+        let (file, held) = self
+            .files
+            .iter()
+            .find(|(other, _)| other.agent == file.agent && other.level == file.level)?;
+        Some(Old {
+            db: held.open()?,
+            book: Book { file, sealer },
+            same_store: self.is_of(restored),
+            unread: Vec::new(),
+        })
+    }
+
     /// Sees to it that no session has observed less than before.
-    fn carry_sessions(&self, copy: &SqliteStorage) -> Result<RestoredSessions, Error> {
+    fn carry_sessions(&mut self, copy: &SqliteStorage) -> Result<RestoredSessions, Error> {
         let inner = &copy.inner;
         let path = inner.layout.sessions();
+        let mut unread = Vec::new();
+        let present = match (self.sessions.open(), &self.key) {
+            (Some(db), Some(sealer)) => match sessions::all(db, sealer) {
+                Ok(all) => Some(all),
+                Err(fault) => {
+                    let error = Place::path(Path::new(SESSIONS)).say(fault);
+                    unread.push(error.what().to_owned());
+                    None
+                }
+            },
+            _ => None,
+        };
+        self.put_up_with(unread)?;
         let work = || -> Result<RestoredSessions, Fault> {
-            let present = match (self.sessions.open(), &self.key) {
-                (Some(db), Some(sealer)) => Some(sessions::all(db, sealer)?),
-                _ => None,
-            };
-            let lost = present.is_none()
-                && (self.headless || !matches!(self.sessions, Held::Absent));
+            let lost =
+                present.is_none() && (self.headless || !matches!(self.sessions, Held::Absent));
             let db = inner.pool.connect(&path, Mode::Write)?;
             let tx = Transaction::new_unchecked(&db, TransactionBehavior::Immediate)?;
             let mut report = RestoredSessions::default();
             let restored = sessions::all(&tx, &inner.sealer)?;
             for row in &restored {
-                let other = present.iter().flatten().find(|other| other.name == row.name);
+                let other = present
+                    .iter()
+                    .flatten()
+                    .find(|other| other.name == row.name);
                 let joined = match other {
                     Some(other) => join(row, other),
                     None if lost => row.having_observed(row.clearance, row.updated_at),
@@ -922,34 +977,83 @@ fn has_lasting(db: &Connection) -> Result<bool, Fault> {
     Ok(db.query_row("SELECT count(*) > 0 FROM erased", [], |row| row.get(0))?)
 }
 
+/// A file that is replaced, as far as it can be read.
+struct Old<'a> {
+    db: &'a Connection,
+    book: Book<'a>,
+    /// Whether its keyed digests mean the same in the restored store.
+    same_store: bool,
+    /// What can't be read of it, in sentences.
+    unread: Vec<String>,
+}
+
+impl Old<'_> {
+    /// Reads rows. `read` gives none for one that fails its seal; that one and
+    /// whatever SQLite can't read are left out.
+    fn rows<T>(
+        &mut self,
+        sql: &str,
+        read: impl Fn(&rusqlite::Row<'_>, &Book<'_>) -> Result<Option<T>, Fault>,
+        mut each: impl FnMut(T) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut damaged = 0_u64;
+        let mut failed = None;
+        let walked = (|| -> rusqlite::Result<()> {
+            let mut statement = self.db.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                match read(row, &self.book) {
+                    Ok(Some(row)) => {
+                        if let Err(fault) = each(row) {
+                            failed = Some(fault);
+                            break;
+                        }
+                    }
+                    Ok(None) | Err(_) => damaged = damaged.saturating_add(1),
+                }
+            }
+            Ok(())
+        })();
+        let path = self.book.file.path.display();
+        if let Err(error) = walked {
+            self.unread
+                .push(format!("{path} can't be read to its end: {error}"));
+        }
+        if damaged > 0 {
+            self.unread
+                .push(format!("{damaged} rows of {path} fail their seals"));
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}
+
 /// Erases from one file what was erased from the other, and keeps in mind that it
 /// was. `gone` gathers the ids of what went, here and on lower levels. Returns
 /// how many records went.
 fn carry_erased(
-    old: &Connection,
-    old_book: &Book<'_>,
+    old: &mut Old<'_>,
     db: &Connection,
     book: &Book<'_>,
-    same_store: bool,
     gone: &mut Vec<String>,
 ) -> Result<u64, Fault> {
-    if !has_table(old, "erased")? {
+    if !has_table(old.db, "erased").unwrap_or(true) {
         return Ok(0);
     }
-    {
-        let mut statement = old.prepare("SELECT record_id, at, digest, seal FROM erased")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+    let same_store = old.same_store;
+    old.rows(
+        "SELECT record_id, at, digest, seal FROM erased",
+        |row, book| {
             let erased: Erased = erased::read(row)?;
-            if !erased.fits(old_book) {
-                return Err(Fault::Altered("an erasure fails its seal"));
-            }
+            Ok(erased.fits(book).then_some(erased))
+        },
+        |erased| {
             // What has a digest for a name means nothing to another store.
             if same_store || !erased.name.contains('/') {
                 erased.keep(db, book)?;
             }
-        }
-    }
+            Ok(())
+        },
+    )?;
     let mut erased = 0_u64;
     let mut after = 0_i64;
     // A few at a time: rows are deleted between reading and reading on.
@@ -1011,36 +1115,39 @@ fn erase_stamps(db: &Connection, book: &Book<'_>) -> Result<(), Fault> {
     for session in sessions.collect::<Result<Vec<_>, _>>()? {
         let name = erased::session_name(book, &session);
         let at: Option<String> = db
-            .query_row("SELECT at FROM erased WHERE record_id = ?1", [name], |row| row.get(0))
+            .query_row(
+                "SELECT at FROM erased WHERE record_id = ?1",
+                [name],
+                |row| row.get(0),
+            )
             .optional()?;
         if let Some(at) = at {
-            db.execute("DELETE FROM stamp WHERE session = ?1 AND at <= ?2", [session, at])?;
+            db.execute(
+                "DELETE FROM stamp WHERE session = ?1 AND at <= ?2",
+                [session, at],
+            )?;
         }
     }
     purge::find_latest_stamps(db)
 }
 
 /// Adds the edges that only the other file has. Returns how many.
-fn carry_edges(
-    old: &Connection,
-    old_book: &Book<'_>,
-    db: &Connection,
-    book: &Book<'_>,
-) -> Result<u64, Fault> {
-    let mut statement =
-        old.prepare("SELECT old_id, new_id, old_level, at, session, seal FROM edge")?;
-    let mut rows = statement.query([])?;
+fn carry_edges(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Result<u64, Fault> {
     let mut added = 0_u64;
-    while let Some(row) = rows.next()? {
-        let edge = EdgeRow::read(row)?;
-        let seal: Vec<u8> = row.get(5)?;
-        if !edge.encode(old_book).fits(&seal) {
-            return Err(Fault::Altered("an edge fails its seal"));
-        }
-        if keep_edge(db, book, &edge)? {
-            added = added.saturating_add(1);
-        }
-    }
+    old.rows(
+        "SELECT old_id, new_id, old_level, at, session, seal FROM edge",
+        |row, book| {
+            let edge = EdgeRow::read(row)?;
+            let seal: Vec<u8> = row.get(5)?;
+            Ok(edge.encode(book).fits(&seal).then_some(edge))
+        },
+        |edge| {
+            if keep_edge(db, book, &edge)? {
+                added = added.saturating_add(1);
+            }
+            Ok(())
+        },
+    )?;
     Ok(added)
 }
 
@@ -1064,30 +1171,27 @@ pub(super) fn keep_edge(db: &Connection, book: &Book<'_>, edge: &EdgeRow) -> Res
 
 /// Supersedes what the other file knows as superseded. Returns how many records
 /// were not yet.
-fn carry_superseded(
-    old: &Connection,
-    old_book: &Book<'_>,
-    db: &Connection,
-    book: &Book<'_>,
-) -> Result<u64, Fault> {
+fn carry_superseded(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Result<u64, Fault> {
     const SUPERSEDED: &str = concat!(
         "SELECT ",
         columns!(),
         " FROM record WHERE superseded_at IS NOT NULL"
     );
-    let mut statement = old.prepare(SUPERSEDED)?;
-    let mut rows = statement.query([])?;
-    let mut ended = 0;
-    while let Some(row) = rows.next()? {
-        let known = old_book.checked(Record::read(row)?)?;
-        if let Some(mut record) = book.by_id(db, &known.id)?
-            && record.superseded_at.is_none()
-        {
-            book.end(db, &mut record, |record| {
-                record.superseded_at.clone_from(&known.superseded_at);
-            })?;
-            ended += 1;
-        }
-    }
+    let mut ended = 0_u64;
+    old.rows(
+        SUPERSEDED,
+        |row, book| Ok(book.checked(Record::read(row)?).ok()),
+        |known| {
+            if let Some(mut record) = book.by_id(db, &known.id)?
+                && record.superseded_at.is_none()
+            {
+                book.end(db, &mut record, |record| {
+                    record.superseded_at.clone_from(&known.superseded_at);
+                })?;
+                ended = ended.saturating_add(1);
+            }
+            Ok(())
+        },
+    )?;
     Ok(ended)
 }

@@ -44,7 +44,10 @@ fn a_backup_is_a_dated_folder_with_every_file_the_key_and_a_manifest() {
     let report = store.backup_at(0, backups.path()).unwrap();
     let place = Path::new(&report.folder);
     let name = place.file_name().unwrap().to_str().unwrap();
-    assert!(name.starts_with("remora-2026") && name.ends_with("500Z"), "{name}");
+    assert!(
+        name.starts_with("remora-2026") && name.ends_with("500Z"),
+        "{name}"
+    );
     // Lowest level first, sessions and the key last.
     let paths: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(
@@ -80,7 +83,12 @@ fn a_backup_is_a_dated_folder_with_every_file_the_key_and_a_manifest() {
     #[cfg(unix)]
     assert_eq!(mode(place), 0o700);
     let manifest = fs::read_to_string(place.join("manifest.json")).unwrap();
-    for word in ["remora-backup", "\"level\": \"CONFIDENTIAL\"", "\"agent\": \"main\"", "\"schema\": 2"] {
+    for word in [
+        "remora-backup",
+        "\"level\": \"CONFIDENTIAL\"",
+        "\"agent\": \"main\"",
+        "\"schema\": 2",
+    ] {
         assert!(manifest.contains(word), "{manifest}");
     }
     // A backup is known to both trails, and does nothing else.
@@ -96,20 +104,34 @@ fn a_backup_is_a_dated_folder_with_every_file_the_key_and_a_manifest() {
     }
 }
 
+/// F075: tkraljevic/goEMM #11
 #[test]
 fn a_hundred_saves_that_no_checkpoint_has_seen_are_in_the_backup() {
     let store = Store::new();
     for i in 0..100 {
         store.save(P, &format!("k{i}"), "x");
     }
-    assert!(fs::metadata(store.root().join("agents/main/public.db-wal")).unwrap().len() > 0);
+    assert!(
+        fs::metadata(store.root().join("agents/main/public.db-wal"))
+            .unwrap()
+            .len()
+            > 0
+    );
     let backups = folder();
     let report = store.backup_at(0, backups.path()).unwrap();
     let elsewhere = folder();
     let root = elsewhere.path().join("store");
     restore(&report.folder, &root).unwrap();
     let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
-    assert_eq!(storage.open(access(P, Origin::User)).unwrap().counts(P).unwrap().live, 100);
+    assert_eq!(
+        storage
+            .open(access(P, Origin::User))
+            .unwrap()
+            .counts(P)
+            .unwrap()
+            .live,
+        100
+    );
 }
 
 pub(super) fn restore(
@@ -154,7 +176,8 @@ fn every_backup_taken_while_four_write_verifies_and_holds_what_was_acknowledged_
         for i in 0..times {
             let before = acknowledged.lock().unwrap().clone();
             let report = store.backup_at(i, backups.path()).unwrap();
-            let copy = SqliteStorage::open(Path::new(&report.folder), SqliteOptions::default()).unwrap();
+            let copy =
+                SqliteStorage::open(Path::new(&report.folder), SqliteOptions::default()).unwrap();
             let found = copy.operator(at(0)).verify(None, &mut |_| ()).unwrap();
             assert!(found.is_sound(), "{found:?}");
             for (level, key) in &before {
@@ -178,7 +201,10 @@ fn a_backup_that_fails_leaves_nothing_behind() {
         .unwrap();
     let backups = folder();
     let text = unavailable(store.backup_at(0, backups.path()));
-    assert!(text.contains("internal.db") && text.contains("verify"), "{text}");
+    assert!(
+        text.contains("internal.db") && text.contains("verify"),
+        "{text}"
+    );
     assert_eq!(files(backups.path()), [""; 0]);
     assert_eq!(fs::read_dir(backups.path()).unwrap().count(), 0);
 }
@@ -235,7 +261,10 @@ fn what_a_crashed_backup_left_is_never_taken_for_one_and_goes_with_the_next() {
         assert!(names(&left)[0].ends_with(".tmp"), "{point}");
         store.backup_at(1, &left).unwrap();
         assert_eq!(names(&left).len(), 1, "{point}");
-        assert!(names(&left)[0].ends_with("501Z") || names(&left)[0].ends_with("500Z"), "{point}");
+        assert!(
+            names(&left)[0].ends_with("501Z") || names(&left)[0].ends_with("500Z"),
+            "{point}"
+        );
         restore(left.join(&names(&left)[0]), &crash.path().join("new")).unwrap();
     }
 }
@@ -244,13 +273,23 @@ fn what_a_crashed_backup_left_is_never_taken_for_one_and_goes_with_the_next() {
 fn a_backup_goes_nowhere_into_the_store_and_not_over_another_one() {
     let store = Store::new();
     store.save(P, "a", "b");
-    let inside = store.backup_at(0, &store.root().join("backups")).unwrap_err();
+    let inside = store
+        .backup_at(0, &store.root().join("backups"))
+        .unwrap_err();
     assert_eq!(inside.kind(), ErrorKind::InvalidArgument);
     let backups = folder();
     let first = store.backup_at(0, backups.path()).unwrap();
     unavailable(store.backup_at(0, backups.path()));
     let found = SqliteStorage::open(Path::new(&first.folder), SqliteOptions::default()).unwrap();
-    assert_eq!(found.open(access(P, Origin::User)).unwrap().counts(P).unwrap().live, 1);
+    assert_eq!(
+        found
+            .open(access(P, Origin::User))
+            .unwrap()
+            .counts(P)
+            .unwrap()
+            .live,
+        1
+    );
 }
 
 #[test]

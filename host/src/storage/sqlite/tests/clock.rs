@@ -37,7 +37,11 @@ fn there(store: &Store, taint: Level, now: Instant) -> bool {
     let mut told = vec![
         shelves.fetch(P, "k").unwrap().is_some(),
         !shelves.search(P, "words", 0, 9).unwrap().items.is_empty(),
-        !shelves.page(P, &Filter::default(), None, 9).unwrap().items.is_empty(),
+        !shelves
+            .page(P, &Filter::default(), None, 9)
+            .unwrap()
+            .items
+            .is_empty(),
         !shelves.page(P, &tagged, None, 9).unwrap().items.is_empty(),
         shelves.present(P, &["k".to_owned()]).unwrap()[0].shadows,
         !shelves.versions(P, "k", None, 9).unwrap().items.is_empty(),
@@ -49,7 +53,11 @@ fn there(store: &Store, taint: Level, now: Instant) -> bool {
         told.push(!shelves.used(P, 0, 9, 9).unwrap().items.is_empty());
     }
     told.dedup();
-    assert_eq!(told.len(), 1, "every path tells the same at {now}: {told:?}");
+    assert_eq!(
+        told.len(),
+        1,
+        "every path tells the same at {now}: {told:?}"
+    );
     told[0]
 }
 
@@ -68,7 +76,7 @@ fn a_record_is_over_at_its_expiry_and_not_a_millisecond_before() {
         let saved = store.agent(P).put(&until("k", expiry)).unwrap();
         let mut shelves = store.agent(P);
         shelves.fetch(P, "k").unwrap();
-        shelves.record_use(&[saved.id.clone()]);
+        shelves.record_use(std::slice::from_ref(&saved.id));
         let (before, after) = (millis(expiry.millis() - 1), millis(expiry.millis() + 1));
         for taint in [P, R] {
             assert!(there(&store, taint, at(0)));
@@ -76,7 +84,9 @@ fn a_record_is_over_at_its_expiry_and_not_a_millisecond_before() {
             assert!(!there(&store, taint, expiry), "{expiry}");
             assert!(!there(&store, taint, after), "{expiry}");
         }
-        let error = open_at(&store, P, expiry).stamp(&saved.id, None).unwrap_err();
+        let error = open_at(&store, P, expiry)
+            .stamp(&saved.id, None)
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         open_at(&store, P, before).stamp(&saved.id, None).unwrap();
         // A clock that was set back tells what it told then.

@@ -132,7 +132,9 @@ fn a_clock_set_back_takes_no_confirmation_away() {
             .unwrap();
         assert_eq!(rows, (4, 1), "each moment is kept, one is the latest");
         let latest: String = db
-            .query_row("SELECT at FROM stamp WHERE latest = 1", [], |row| row.get(0))
+            .query_row("SELECT at FROM stamp WHERE latest = 1", [], |row| {
+                row.get(0)
+            })
             .unwrap();
         assert_eq!(latest, at(50).to_sql());
     }

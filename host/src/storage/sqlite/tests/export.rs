@@ -44,11 +44,17 @@ fn an_export_has_everything_that_is_kept_and_says_what_it_leaves_out() {
         assert_eq!(last[name], of(&lines, kind).len(), "{kind}");
     }
     assert_eq!(report.lines.records, 12);
-    assert_eq!((report.lines.edges, report.lines.stamps, report.lines.usage), (1, 1, 1));
+    assert_eq!(
+        (report.lines.edges, report.lines.stamps, report.lines.usage),
+        (1, 1, 1)
+    );
     assert_eq!(report.files, 4);
     assert_eq!(report.events, of(&lines, "event").len() as u64);
 
-    let new = &of(&lines, "record").into_iter().find(|line| line["key"] == "new").unwrap();
+    let new = &of(&lines, "record")
+        .into_iter()
+        .find(|line| line["key"] == "new")
+        .unwrap();
     assert_eq!(new["tags"], serde_json::json!(["a,b", "c \"d\""]));
     assert_eq!(new["source"], "a letter");
     assert_eq!(new["level"], "INTERNAL");
@@ -63,13 +69,24 @@ fn an_export_has_everything_that_is_kept_and_says_what_it_leaves_out() {
     assert_eq!(edge["old_id"], new["supersedes"][0]);
     assert_eq!(edge["old_level"], "PUBLIC");
     let stamp = of(&lines, "stamp")[0];
-    assert_eq!((&stamp["level"], &stamp["record_level"]), (&"CONFIDENTIAL".into(), &"INTERNAL".into()));
+    assert_eq!(
+        (&stamp["level"], &stamp["record_level"]),
+        (&"CONFIDENTIAL".into(), &"INTERNAL".into())
+    );
     assert_eq!(stamp["source"], "a call");
-    let tombstones: Vec<_> = lines.iter().filter(|line| line["hides_lower"] == true).collect();
+    let tombstones: Vec<_> = lines
+        .iter()
+        .filter(|line| line["hides_lower"] == true)
+        .collect();
     assert_eq!(tombstones.len(), 1);
-    let standings: Vec<_> = lines.iter().filter_map(|line| line["standing"].as_str()).collect();
+    let standings: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["standing"].as_str())
+        .collect();
     assert!(standings.contains(&"pending") && standings.contains(&"quarantined"));
-    let superseded = lines.iter().filter(|line| line["superseded_at"].is_string());
+    let superseded = lines
+        .iter()
+        .filter(|line| line["superseded_at"].is_string());
     assert_eq!(superseded.count(), 1);
 }
 
@@ -77,15 +94,25 @@ fn an_export_has_everything_that_is_kept_and_says_what_it_leaves_out() {
 fn an_export_of_one_level_or_agent_has_no_word_of_another() {
     let store = rich();
     let (lines, _) = store.export(Some("main"), Some(I));
-    assert!(lines.iter().all(|line| line["level"].is_null() || line["level"] == "INTERNAL"));
-    assert!(lines.iter().all(|line| line["agent"].is_null() || line["agent"] == "main"));
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["level"].is_null() || line["level"] == "INTERNAL")
+    );
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["agent"].is_null() || line["agent"] == "main")
+    );
     assert_eq!(of(&lines, "record").len(), 2);
     let (lines, _) = store.export(Some("Ann Lee"), None);
     assert_eq!(of(&lines, "record").len(), 1);
     let storage = store.storage.operator(at(0));
     for (agent, level) in [(Some("nobody"), None), (Some("main"), Some(R))] {
         let mut text = Vec::new();
-        let error = storage.export(agent, level, &mut text, &mut |_| ()).unwrap_err();
+        let error = storage
+            .export(agent, level, &mut text, &mut |_| ())
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }
@@ -94,7 +121,11 @@ fn an_export_of_one_level_or_agent_has_no_word_of_another() {
 fn an_export_tells_its_lines_in_an_order_of_their_own() {
     let store = Store::new();
     for key in ["b", "a", "b", "c", "a"] {
-        store.save(P, key, &format!("{key} {}", store.agent(P).counts(P).unwrap().live));
+        store.save(
+            P,
+            key,
+            &format!("{key} {}", store.agent(P).counts(P).unwrap().live),
+        );
     }
     let (lines, _) = store.export(None, None);
     let order: Vec<String> = of(&lines, "record")
@@ -126,7 +157,10 @@ fn an_export_that_can_not_be_written_fails() {
     struct Full(usize);
     impl std::io::Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            self.0 = self
+                .0
+                .checked_sub(bytes.len())
+                .ok_or(std::io::ErrorKind::StorageFull)?;
             Ok(bytes.len())
         }
         fn flush(&mut self) -> std::io::Result<()> {
@@ -135,7 +169,11 @@ fn an_export_that_can_not_be_written_fails() {
     }
     let store = rich();
     for room in [0, 200, 2000] {
-        let written = store.storage.operator(at(0)).export(None, None, &mut Full(room), &mut |_| ());
+        let written =
+            store
+                .storage
+                .operator(at(0))
+                .export(None, None, &mut Full(room), &mut |_| ());
         let text = unavailable(written);
         assert!(text.contains("can't be written"), "{text}");
     }

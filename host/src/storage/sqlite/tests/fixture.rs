@@ -62,11 +62,20 @@ fn check(store: &Store) {
     let deploy = live(shelves.fetch(P, "deploy").unwrap());
     assert_eq!(
         deploy.tags,
-        ["[\"a\",\"b\"]", "back\\slash", "he said \"ops\"", "it's", "machine,learning"]
+        [
+            "[\"a\",\"b\"]",
+            "back\\slash",
+            "he said \"ops\"",
+            "it's",
+            "machine,learning"
+        ]
     );
     assert_eq!(deploy.source.as_deref(), Some("the wiki, \"releases\""));
     assert_eq!(deploy.version, 3);
-    assert_eq!(content(shelves.fetch(C, "deploy").unwrap()).as_deref(), Some("†"));
+    assert_eq!(
+        content(shelves.fetch(C, "deploy").unwrap()).as_deref(),
+        Some("†")
+    );
     assert_eq!(
         content(shelves.fetch(C, "salary").unwrap()).as_deref(),
         Some("Ada earns 95k.")
@@ -104,16 +113,22 @@ fn check(store: &Store) {
     }
 }
 
+/// F027: doobidoo/mcp-memory-service #83
 #[test]
 fn a_store_of_the_first_schema_is_migrated_with_tags_versions_tombstones_and_sessions_intact() {
     let store = first_schema();
     assert_eq!(versions(&store), [1, 1, 1]);
     check(&store);
     assert_eq!(versions(&store), [2, 2, 2]);
-    let found = store.storage.operator(at(0)).verify(None, &mut |_| ()).unwrap();
+    let found = store
+        .storage
+        .operator(at(0))
+        .verify(None, &mut |_| ())
+        .unwrap();
     assert!(found.is_sound(), "{found:?}");
 }
 
+/// F025: stephenschoettler/hermes-lcm PR #346
 #[test]
 fn eight_that_start_at_once_on_a_store_of_the_first_schema_all_find_everything() {
     let store = first_schema();
@@ -157,7 +172,13 @@ fn a_store_of_the_first_schema_whose_migration_fails_is_as_it_was_and_is_migrate
         .unwrap();
     assert_eq!((version, stamps), (1, 0));
     // The other files are none the worse for it.
-    assert!(store.open(of("default", C)).fetch(C, "salary").unwrap().is_some());
+    assert!(
+        store
+            .open(of("default", C))
+            .fetch(C, "salary")
+            .unwrap()
+            .is_some()
+    );
     by_hand.execute_batch("DROP TABLE erased").unwrap();
     drop(by_hand);
     check(&store);

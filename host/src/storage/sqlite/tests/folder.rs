@@ -193,10 +193,7 @@ fn a_reader_makes_no_file() {
             shelves.stale(level, at(9), None, 10).unwrap(),
             Default::default()
         );
-        assert_eq!(
-            shelves.used(level, 0, 10, 10).unwrap(),
-            Default::default()
-        );
+        assert_eq!(shelves.used(level, 0, 10, 10).unwrap(), Default::default());
         assert_eq!(shelves.edges(level, &["a".to_owned()]).unwrap(), []);
         assert_eq!(shelves.counts(level).unwrap(), Default::default());
         assert_eq!(shelves.tags(level, 10).unwrap(), []);

@@ -120,7 +120,7 @@ fn another_memory_that_took_the_place_shows_only_to_those_who_see_it() {
     };
     for taint in [C, R] {
         for id in [&old.id, &new.id] {
-            assert_eq!(edges(&store, taint, C, &[id]), [edge.clone()]);
+            assert_eq!(edges(&store, taint, C, &[id]), std::slice::from_ref(&edge));
         }
         assert_eq!(edges(&store, taint, P, &[&old.id, &new.id]), []);
         let history = store.agent(taint).versions(P, "k", None, 9).unwrap().items;
@@ -172,8 +172,14 @@ fn edges_come_in_one_order_each_once() {
         .map(|i| store.save(P, &format!("k{i}"), "x").id)
         .collect();
     let ids: Vec<&str> = old.iter().map(String::as_str).collect();
-    let late = store.later(P, 9).put(&superseding("n", "x", &ids[..2])).unwrap();
-    let early = store.later(P, 5).put(&superseding("m", "x", &ids[2..])).unwrap();
+    let late = store
+        .later(P, 9)
+        .put(&superseding("n", "x", &ids[..2]))
+        .unwrap();
+    let early = store
+        .later(P, 5)
+        .put(&superseding("m", "x", &ids[2..]))
+        .unwrap();
     let mut asked = ids.clone();
     asked.extend([late.id.as_str(), early.id.as_str(), "nothing", ids[0]]);
     let told = edges(&store, P, P, &asked);

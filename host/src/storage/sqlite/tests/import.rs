@@ -68,6 +68,7 @@ fn keys(store: &Store) -> Vec<String> {
     page.items.into_iter().map(|memory| memory.key).collect()
 }
 
+/// F073: Gentleman-Programming/engram #1231; F074: RamaAditya49/titen #111
 #[test]
 fn exported_imported_into_a_fresh_store_and_exported_again_everything_is_the_same() {
     let store = rich();
@@ -75,7 +76,12 @@ fn exported_imported_into_a_fresh_store_and_exported_again_everything_is_the_sam
     store
         .storage
         .operator(at(50))
-        .purge(None, &Purge::key("erased"), Duration::from_secs(5), &mut |_| ())
+        .purge(
+            None,
+            &Purge::key("erased"),
+            Duration::from_secs(5),
+            &mut |_| (),
+        )
         .unwrap();
     let first = exported(&store);
     let fresh = Store::new();
@@ -117,7 +123,12 @@ fn importing_twice_changes_no_record() {
     assert_eq!(text(&fresh.root()), before);
     // Its exports leave lines; the import that changed nothing leaves none.
     let after = fresh.storage.events("main", P).unwrap();
-    assert!(after.iter().skip(events).all(|event| event.kind == "export"));
+    assert!(
+        after
+            .iter()
+            .skip(events)
+            .all(|event| event.kind == "export")
+    );
     // Back where it came from as well.
     let before = text(&store.root());
     let report = store.import(exported(&fresh));
@@ -125,6 +136,7 @@ fn importing_twice_changes_no_record() {
     assert_eq!(text(&store.root()), before);
 }
 
+/// F018: thedotmack/claude-mem #1631
 #[test]
 fn what_is_imported_is_found_at_once() {
     let store = Store::new();
@@ -132,10 +144,14 @@ fn what_is_imported_is_found_at_once() {
         .map(|number| record(number, &format!("k{number}"), "a zebra crossing"))
         .collect();
     store.import(file(&lines));
-    assert_eq!(store.user(P).search(P, "zebra", 0, 20).unwrap().items.len(), 8);
+    assert_eq!(
+        store.user(P).search(P, "zebra", 0, 20).unwrap().items.len(),
+        8
+    );
     verify(&store.root());
 }
 
+/// F017: Dahliyaal/justicelibre PR #8
 #[test]
 fn the_same_id_with_other_words_is_rejected_with_its_line_and_never_found() {
     let store = Store::new();
@@ -156,6 +172,7 @@ fn the_same_id_with_other_words_is_rejected_with_its_line_and_never_found() {
     verify(&store.root());
 }
 
+/// F072: FerroxLabs/wayland #256
 #[test]
 fn a_byte_order_mark_and_carriage_returns_are_no_part_of_the_file() {
     let store = Store::new();
@@ -163,9 +180,18 @@ fn a_byte_order_mark_and_carriage_returns_are_no_part_of_the_file() {
     let report = store.import(format!("\u{feff}{text}"));
     assert_eq!(report.records.imported, 1);
     assert_eq!(keys(&store), ["ZEBRA-9340"]);
-    assert_eq!(store.user(P).search(P, "ZEBRA-9340", 0, 9).unwrap().items.len(), 1);
+    assert_eq!(
+        store
+            .user(P)
+            .search(P, "ZEBRA-9340", 0, 9)
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
 }
 
+/// F021: modelcontextprotocol/servers PR #4510
 #[test]
 fn a_file_that_was_cut_off_is_imported_up_to_there_and_said_to_be_incomplete() {
     let store = Store::new();
@@ -282,7 +308,12 @@ fn nothing_that_was_superseded_deleted_or_erased_comes_back_with_an_old_export()
     store
         .storage
         .operator(at(10))
-        .purge(None, &Purge::key("erased"), Duration::from_secs(5), &mut |_| ())
+        .purge(
+            None,
+            &Purge::key("erased"),
+            Duration::from_secs(5),
+            &mut |_| (),
+        )
         .unwrap();
     let before = text(&store.root());
     let report = store.import(&text_of);
@@ -292,17 +323,28 @@ fn nothing_that_was_superseded_deleted_or_erased_comes_back_with_an_old_export()
     let prune = Prune::default()
         .superseded_after(Duration::ZERO)
         .deleted_after(Duration::ZERO);
-    store.storage.operator(at(20)).prune(None, &prune, &mut |_| ()).unwrap();
+    store
+        .storage
+        .operator(at(20))
+        .prune(None, &prune, &mut |_| ())
+        .unwrap();
     store.import(&text_of);
     let mut shelves = store.user(P);
     for words in ["zebra", "gnu"] {
-        assert!(shelves.search(P, words, 0, 9).unwrap().items.is_empty(), "{words}");
+        assert!(
+            shelves.search(P, words, 0, 9).unwrap().items.is_empty(),
+            "{words}"
+        );
     }
-    assert_eq!(content(shelves.fetch(P, "changed").unwrap()).as_deref(), Some("z"));
+    assert_eq!(
+        content(shelves.fetch(P, "changed").unwrap()).as_deref(),
+        Some("z")
+    );
     drop(shelves);
     verify(&store.root());
 }
 
+/// F033, small: alphaonedev/ai-memory-mcp #3285
 #[test]
 fn deleted_rows_don_t_come_back_while_the_rule_holds_that_bounds_their_number() {
     let store = Store::new();
@@ -317,10 +359,14 @@ fn deleted_rows_don_t_come_back_while_the_rule_holds_that_bounds_their_number() 
     store.import(&text_of);
     assert_eq!(store.user(P).counts(P).unwrap().live, 0);
     let days = |days: i64| store.storage.operator(at(days * 86_400));
-    days(179).prune(None, &Prune::default(), &mut |_| ()).unwrap();
+    days(179)
+        .prune(None, &Prune::default(), &mut |_| ())
+        .unwrap();
     store.import(&text_of);
     assert_eq!(store.user(P).counts(P).unwrap().live, 0);
-    days(181).prune(None, &Prune::default(), &mut |_| ()).unwrap();
+    days(181)
+        .prune(None, &Prune::default(), &mut |_| ())
+        .unwrap();
     let rows: i64 = store
         .by_hand(P)
         .query_row("SELECT count(*) FROM record", [], |row| row.get(0))
@@ -337,7 +383,12 @@ fn of_two_live_records_under_a_key_the_more_trusted_stays_and_of_equal_ones_the_
         live: &'static str,
         other: &'static str,
     }
-    let case = |here, there, live, other| Case { here, there, live, other };
+    let case = |here, there, live, other| Case {
+        here,
+        there,
+        live,
+        other,
+    };
     let (agent, user) = (Origin::Agent, Origin::User);
     for case in [
         case((agent, 0), ("AGENT", 1), "there", "superseded"),
@@ -370,11 +421,42 @@ fn of_two_live_records_under_a_key_the_more_trusted_stays_and_of_equal_ones_the_
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .unwrap();
-        let other = if superseded.is_some() { "superseded" } else { standing.as_str() };
+        let other = if superseded.is_some() {
+            "superseded"
+        } else {
+            standing.as_str()
+        };
         assert_eq!(other, case.other);
-        assert_eq!(store.user(P).search(P, "here there", 0, 9).unwrap().items.len(), 1);
+        assert_eq!(
+            store
+                .user(P)
+                .search(P, "here there", 0, 9)
+                .unwrap()
+                .items
+                .len(),
+            1
+        );
         verify(&store.root());
     }
+}
+
+#[test]
+fn what_has_expired_goes_behind_what_has_not() {
+    let store = Store::new();
+    let expiring = Draft {
+        expires_at: Some(at(50)),
+        ..draft("a", "here")
+    };
+    store.user(P).put(&expiring).unwrap();
+    store.import(file(&[record(1, "a", "there")]));
+    assert_eq!(store.seen(P, P, "a").as_deref(), Some("there"));
+    let over = with(
+        record(2, "a", "over"),
+        json!({"origin": "USER", "updated_at": at(9).to_string(), "expires_at": at(10).to_string()}),
+    );
+    store.import(file(&[over]));
+    assert_eq!(store.seen(P, P, "a").as_deref(), Some("there"));
+    verify(&store.root());
 }
 
 #[test]
@@ -382,11 +464,15 @@ fn two_exports_make_the_same_store_in_either_order() {
     let one = Store::new();
     one.save(P, "a", "from one");
     one.later(P, 5).put(&draft("b", "from one, later")).unwrap();
-    one.user(P).put(&draft("c", "from one, the person")).unwrap();
+    one.user(P)
+        .put(&draft("c", "from one, the person"))
+        .unwrap();
     let two = Store::new();
     two.later(P, 3).put(&draft("a", "from two, later")).unwrap();
     two.save(P, "b", "from two");
-    two.later(P, 3).put(&draft("c", "from two, later, the model")).unwrap();
+    two.later(P, 3)
+        .put(&draft("c", "from two, later, the model"))
+        .unwrap();
     let (one, two) = (exported(&one), exported(&two));
     let made = [[&one, &two], [&two, &one]].map(|order| {
         let store = Store::new();
@@ -414,7 +500,10 @@ fn a_tombstone_stands_under_its_key_like_a_record() {
     store.import(file(&[tombstone(2, 50)]));
     assert_eq!(store.seen(P, P, "a").as_deref(), Some("†"));
     store.import(file(&[tombstone(3, 60)]));
-    let later = with(record(4, "a", "there"), json!({"updated_at": at(70).to_string()}));
+    let later = with(
+        record(4, "a", "there"),
+        json!({"updated_at": at(70).to_string()}),
+    );
     store.import(file(&[later]));
     assert_eq!(store.seen(P, P, "a").as_deref(), Some("there"));
     verify(&store.root());
@@ -425,7 +514,10 @@ fn an_import_raises_nobodys_trust() {
     let lines = [
         with(record(1, "said", "x"), json!({"origin": "USER"})),
         record(2, "thought", "x"),
-        with(record(3, "read", "x"), json!({"origin": "TOOL", "standing": "quarantined"})),
+        with(
+            record(3, "read", "x"),
+            json!({"origin": "TOOL", "standing": "quarantined"}),
+        ),
         with(record(4, "endorsed", "x"), json!({"origin": "TOOL"})),
         with(record(5, "waits", "x"), json!({"standing": "pending"})),
     ];
@@ -465,7 +557,11 @@ fn an_import_raises_nobodys_trust() {
                     |row| Ok((row.get(0)?, row.get(1)?)),
                 )
                 .unwrap();
-            assert_eq!(found, (origin.to_owned(), standing.to_owned()), "{key} {vouched}");
+            assert_eq!(
+                found,
+                (origin.to_owned(), standing.to_owned()),
+                "{key} {vouched}"
+            );
         }
         assert_eq!(Standing::ALL.len(), 3);
         verify(&store.root());
@@ -478,9 +574,17 @@ fn an_import_lowers_no_level() {
     store.save(C, "a", "secret");
     let text_of = exported(&store);
     for level in ["PUBLIC", "RESTRICTED"] {
-        let report = store.import(text_of.replace("\"level\":\"CONFIDENTIAL\"", &format!("\"level\":\"{level}\"")));
+        let report = store.import(text_of.replace(
+            "\"level\":\"CONFIDENTIAL\"",
+            &format!("\"level\":\"{level}\""),
+        ));
         assert_eq!(report.records.imported, 0);
-        assert!(report.rejected[0].reason.contains("is on CONFIDENTIAL here"), "{report:?}");
+        assert!(
+            report.rejected[0]
+                .reason
+                .contains("is on CONFIDENTIAL here"),
+            "{report:?}"
+        );
     }
     assert_eq!(store.seen(R, P, "a"), None);
     // What tells of a record stands no lower than it.
@@ -498,7 +602,11 @@ fn an_import_lowers_no_level() {
         }),
     ]));
     assert_eq!(
-        (report.stamps.rejected, report.usage.rejected, report.edges.rejected),
+        (
+            report.stamps.rejected,
+            report.usage.rejected,
+            report.edges.rejected
+        ),
         (1, 1, 1),
         "{report:?}"
     );
@@ -519,7 +627,10 @@ fn an_edge_hides_nothing_for_which_nothing_as_trusted_is_there() {
     let internal = |number, key: &str| with(record(number, key, "x"), json!({"level": "INTERNAL"}));
     let report = store.import(file(&[
         record(1, "new", "words"),
-        with(record(2, "apart", "words"), json!({"standing": "quarantined", "origin": "TOOL"})),
+        with(
+            record(2, "apart", "words"),
+            json!({"standing": "quarantined", "origin": "TOOL"}),
+        ),
         internal(3, "above"),
         edge(&said.id, 9, "PUBLIC"),
         edge(&said.id, 1, "PUBLIC"),
@@ -529,19 +640,40 @@ fn an_edge_hides_nothing_for_which_nothing_as_trusted_is_there() {
         // Nothing is hidden by it: it may come ahead of what it is about.
         edge(&format!("{:032x}", 77), 1, "PUBLIC"),
     ]));
-    assert_eq!((report.edges.imported, report.edges.rejected), (2, 4), "{report:?}");
+    assert_eq!(
+        (report.edges.imported, report.edges.rejected),
+        (2, 4),
+        "{report:?}"
+    );
     assert_eq!(store.seen(I, P, "said").as_deref(), Some("by the person"));
     assert_eq!(store.seen(I, P, "thought"), None);
     assert_eq!(store.seen(P, P, "thought").as_deref(), Some("by the model"));
     store.import(file(&[record(77, "late", "zebra")]));
     assert_eq!(store.seen(P, P, "late"), None);
-    assert!(store.user(P).search(P, "zebra", 0, 9).unwrap().items.is_empty());
+    let ended: bool = store
+        .by_hand(P)
+        .query_row(
+            "SELECT superseded_at IS NOT NULL FROM record WHERE key = 'late'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert!(ended, "it would hold its key against others");
+    assert!(
+        store
+            .user(P)
+            .search(P, "zebra", 0, 9)
+            .unwrap()
+            .items
+            .is_empty()
+    );
     let report = store.import(file(&[edge(&thought.id, 1, "PUBLIC")]));
     assert_eq!(report.edges.imported, 1);
     assert_eq!(store.seen(P, P, "thought"), None);
     verify(&store.root());
 }
 
+/// F037: ohdearquant/khive #1671
 #[test]
 fn a_hundred_and_nineteen_records_of_one_moment_are_each_on_one_page() {
     let store = Store::new();
@@ -553,7 +685,9 @@ fn a_hundred_and_nineteen_records_of_one_moment_are_each_on_one_page() {
     let mut listed = Vec::new();
     loop {
         let after: Option<String> = listed.last().cloned();
-        let page = shelves.page(P, &Filter::default(), after.as_deref(), 13).unwrap();
+        let page = shelves
+            .page(P, &Filter::default(), after.as_deref(), 13)
+            .unwrap();
         listed.extend(page.items.into_iter().map(|memory| memory.key));
         if !page.more {
             break;
@@ -597,9 +731,17 @@ fn a_crash_in_the_middle_of_an_import_is_made_good_by_the_same_import() {
         let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
         let report = storage
             .operator(at(300))
-            .import(&mut Cursor::new(&text_of), &ImportOptions::default(), &mut |_| ())
+            .import(
+                &mut Cursor::new(&text_of),
+                &ImportOptions::default(),
+                &mut |_| (),
+            )
             .unwrap();
-        assert_eq!(report.records.imported + report.records.skipped, 60, "{point}");
+        assert_eq!(
+            report.records.imported + report.records.skipped,
+            60,
+            "{point}"
+        );
         drop(storage);
         assert_eq!(text(&root), text(&store.root()), "{point}");
         verify(&root);
@@ -611,12 +753,23 @@ fn an_import_leaves_one_line_in_the_trail_of_each_file_with_that_files_figures()
     let store = rich();
     let fresh = Store::new();
     fresh.import(exported(&store));
-    for (agent, level, records) in [("main", P, 8), ("main", I, 2), ("main", C, 1), ("Ann Lee", P, 1)] {
+    for (agent, level, records) in [
+        ("main", P, 8),
+        ("main", I, 2),
+        ("main", C, 1),
+        ("Ann Lee", P, 1),
+    ] {
         let events = fresh.storage.events(agent, level).unwrap();
         assert_eq!(events.len(), 1, "{events:?}");
         let event = &events[0];
-        assert_eq!((event.kind.as_str(), event.session.as_str()), ("import", "operator"));
+        assert_eq!(
+            (event.kind.as_str(), event.session.as_str()),
+            ("import", "operator")
+        );
         let detail = event.detail.as_deref().unwrap();
-        assert!(detail.starts_with(&format!("records={records} ")), "{detail}");
+        assert!(
+            detail.starts_with(&format!("records={records} ")),
+            "{detail}"
+        );
     }
 }

@@ -137,7 +137,7 @@ fn a_store_of_the_first_schema_keeps_all_it_has_and_gets_what_is_new() {
     assert_eq!(memory.updated_at, at(-99));
     let mut shelves = store.agent(P);
     let stale = shelves.stale(P, at(0), None, 9).unwrap();
-    assert_eq!(stale.items, [memory.clone()]);
+    assert_eq!(stale.items, std::slice::from_ref(&memory));
     shelves.stamp(&memory.id, None).unwrap();
     assert!(shelves.stale(P, at(0), None, 9).unwrap().items.is_empty());
     assert_eq!(shelves.search(P, "words", 0, 9).unwrap().items.len(), 1);
@@ -190,7 +190,11 @@ fn of_eight_that_open_an_older_store_at_once_one_migrates_it_and_all_go_on() {
             // A pool of its own, as another process would have.
             let (pool, file, barrier) = (pool(&store), &file, &barrier);
             scope.spawn(move || {
-                let mode = if number % 2 == 0 { Mode::Read } else { Mode::Write };
+                let mode = if number % 2 == 0 {
+                    Mode::Read
+                } else {
+                    Mode::Write
+                };
                 barrier.wait();
                 let link = pool
                     .take(&file.path, &newer, mode, file.place(), None)

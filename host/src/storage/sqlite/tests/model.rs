@@ -13,11 +13,24 @@ const KEYS: [&str; 3] = ["a", "b", "c"];
 
 #[derive(Clone, Debug)]
 enum Act {
-    Save { key: usize, words: usize, lasts: Option<i64> },
+    Save {
+        key: usize,
+        words: usize,
+        lasts: Option<i64>,
+    },
     /// Saves in place of whatever is visible under other keys.
-    Supersede { key: usize, of: [bool; 3], lasts: Option<i64> },
-    Delete { key: usize, hide_lower: bool },
-    Confirm { key: usize },
+    Supersede {
+        key: usize,
+        of: [bool; 3],
+        lasts: Option<i64>,
+    },
+    Delete {
+        key: usize,
+        hide_lower: bool,
+    },
+    Confirm {
+        key: usize,
+    },
     /// Moves the clock, also back.
     Wait(i64),
 }
@@ -85,13 +98,17 @@ fn told(store: &Store, taint: Level, now: i64) -> Vec<(&'static str, BTreeSet<St
                 .page(level, &Filter::default(), after.as_deref(), 2)
                 .unwrap();
             after = page.items.last().map(|memory| memory.key.clone());
-            all[1].1.extend(page.items.into_iter().map(|memory| memory.id));
+            all[1]
+                .1
+                .extend(page.items.into_iter().map(|memory| memory.id));
             if !page.more {
                 break;
             }
         }
         let found = shelves.search(level, "words", 0, 100).unwrap();
-        all[2].1.extend(found.items.into_iter().map(|hit| hit.memory.id));
+        all[2]
+            .1
+            .extend(found.items.into_iter().map(|hit| hit.memory.id));
         let mut after: Option<StalePosition> = None;
         loop {
             let last = Instant::from_millis_clamped(i64::MAX);
@@ -100,7 +117,9 @@ fn told(store: &Store, taint: Level, now: i64) -> Vec<(&'static str, BTreeSet<St
                 checked_at: memory.confirmed_at.unwrap_or(memory.updated_at),
                 id: memory.id.clone(),
             });
-            all[3].1.extend(page.items.into_iter().map(|memory| memory.id));
+            all[3]
+                .1
+                .extend(page.items.into_iter().map(|memory| memory.id));
             if !page.more {
                 break;
             }
@@ -113,7 +132,9 @@ fn told(store: &Store, taint: Level, now: i64) -> Vec<(&'static str, BTreeSet<St
         shelves.record_use(&ids);
         for level in Level::readable_at(taint) {
             let used = shelves.used(level, 0, 200, 0).unwrap();
-            all[4].1.extend(used.items.into_iter().map(|memory| memory.id));
+            all[4]
+                .1
+                .extend(used.items.into_iter().map(|memory| memory.id));
         }
     } else {
         all[4].1 = all[0].1.clone();
@@ -143,7 +164,11 @@ fn check(steps: &[(usize, Act)]) {
                 let supersedes: Vec<String> = known
                     .iter()
                     .filter(|record| record.live(taint, now))
-                    .filter(|record| KEYS.iter().zip(of).any(|(key, of)| of && record.key == *key))
+                    .filter(|record| {
+                        KEYS.iter()
+                            .zip(of)
+                            .any(|(key, of)| of && record.key == *key)
+                    })
                     .map(|record| record.id.clone())
                     .collect();
                 let expires = lasts.map(|lasts| now + lasts);
@@ -179,11 +204,9 @@ fn check(steps: &[(usize, Act)]) {
             }
             Act::Delete { key, hide_lower } => {
                 let deleted = shelves.retire(KEYS[*key], *hide_lower).unwrap();
-                let live = known
-                    .iter_mut()
-                    .find(|record| {
-                        record.level == taint && record.key == KEYS[*key] && record.live(taint, now)
-                    });
+                let live = known.iter_mut().find(|record| {
+                    record.level == taint && record.key == KEYS[*key] && record.live(taint, now)
+                });
                 assert_eq!(deleted.as_ref(), live.as_ref().map(|record| &record.id));
                 if let Some(live) = live {
                     live.deleted = true;
@@ -260,19 +283,56 @@ proptest! {
 #[test]
 fn neither_the_end_nor_the_expiry_of_a_successor_brings_back_what_it_replaced() {
     for end in [
-        Act::Delete { key: 1, hide_lower: false },
-        Act::Delete { key: 1, hide_lower: true },
-        Act::Save { key: 1, words: 2, lasts: None },
+        Act::Delete {
+            key: 1,
+            hide_lower: false,
+        },
+        Act::Delete {
+            key: 1,
+            hide_lower: true,
+        },
+        Act::Save {
+            key: 1,
+            words: 2,
+            lasts: None,
+        },
         Act::Wait(14),
     ] {
         for (low, high) in [(0, 0), (0, 2), (2, 2)] {
             check(&[
-                (low, Act::Save { key: 0, words: 0, lasts: None }),
-                (high, Act::Supersede { key: 1, of: [true, false, false], lasts: Some(9) }),
+                (
+                    low,
+                    Act::Save {
+                        key: 0,
+                        words: 0,
+                        lasts: None,
+                    },
+                ),
+                (
+                    high,
+                    Act::Supersede {
+                        key: 1,
+                        of: [true, false, false],
+                        lasts: Some(9),
+                    },
+                ),
                 (high, end.clone()),
                 (high, Act::Wait(-8)),
-                (low, Act::Save { key: 2, words: 1, lasts: None }),
-                (high, Act::Delete { key: 1, hide_lower: true }),
+                (
+                    low,
+                    Act::Save {
+                        key: 2,
+                        words: 1,
+                        lasts: None,
+                    },
+                ),
+                (
+                    high,
+                    Act::Delete {
+                        key: 1,
+                        hide_lower: true,
+                    },
+                ),
             ]);
         }
     }

@@ -53,7 +53,10 @@ fn a_read_never_opens_a_file_above_the_taint() {
     let later = at(1);
     assert_eq!(shelves.stale(P, later, None, 1).unwrap().items.len(), 1);
     assert_eq!(shelves.versions(P, "k", None, 1).unwrap().items.len(), 1);
-    assert_eq!(shelves.edges(P, &[found.id.clone()]).unwrap(), []);
+    assert_eq!(
+        shelves.edges(P, std::slice::from_ref(&found.id)).unwrap(),
+        []
+    );
     assert_eq!(shelves.used(P, 0, 1, 1).unwrap(), Default::default());
     shelves.stamp(&found.id, None).unwrap();
 }

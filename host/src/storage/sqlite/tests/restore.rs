@@ -17,13 +17,21 @@ pub(super) fn text(root: &Path) -> String {
         .unwrap();
     assert_eq!(report.damaged, 0, "{report:?}");
     let text = String::from_utf8(text).unwrap();
-    let lines = text.lines().filter(|line| !line.contains("\"type\":\"event\""));
+    let lines = text
+        .lines()
+        .filter(|line| !line.contains("\"type\":\"event\""));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn force(backup: &str, root: &Path) -> Result<RestoreReport, Error> {
     let options = RestoreOptions::default().force(true);
-    SqliteStorage::restore(Path::new(backup), root, at(2_000_000), &options, &mut |_| ())
+    SqliteStorage::restore(
+        Path::new(backup),
+        root,
+        at(2_000_000),
+        &options,
+        &mut |_| (),
+    )
 }
 
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
@@ -104,7 +112,10 @@ fn restored_into_an_empty_folder_a_backup_is_the_store_again() {
         let mut shelves = restored.open(access(I, Origin::Agent)).unwrap();
         shelves.put(&draft("more", "after it")).unwrap();
         let last = restored.events("main", P).unwrap().pop().unwrap();
-        assert_eq!((last.kind.as_str(), last.session.as_str()), ("export", "operator"));
+        assert_eq!(
+            (last.kind.as_str(), last.session.as_str()),
+            ("export", "operator")
+        );
     }
 }
 
@@ -115,13 +126,19 @@ fn a_store_in_use_is_not_replaced() {
     let backup = store.backup_at(0, backups.path()).unwrap();
     let root = store.root();
     let before = text(&root);
-    for try_it in [restore as fn(String, &Path) -> _, |backup, root| force(&backup, root)] {
+    for try_it in [restore as fn(String, &Path) -> _, |backup, root| {
+        force(&backup, root)
+    }] {
         let text = refused(try_it(backup.folder.clone(), &root));
         assert!(text.contains("open in another process"), "{text}");
     }
     assert_eq!(text(&root), before);
     let Store { folder, storage } = store;
-    storage.open(access(P, Origin::Agent)).unwrap().put(&draft("x", "y")).unwrap();
+    storage
+        .open(access(P, Origin::Agent))
+        .unwrap()
+        .put(&draft("x", "y"))
+        .unwrap();
     drop(storage);
     force(&backup.folder, &root).unwrap();
     drop(folder);
@@ -152,7 +169,13 @@ fn put(root: &Path, taint: Level, key: &str, content: &str) -> Receipt {
 
 fn seen(root: &Path, taint: Level, level: Level, key: &str) -> Option<String> {
     let storage = again(root);
-    content(storage.open(access(taint, Origin::Agent)).unwrap().fetch(level, key).unwrap())
+    content(
+        storage
+            .open(access(taint, Origin::Agent))
+            .unwrap()
+            .fetch(level, key)
+            .unwrap(),
+    )
 }
 
 #[test]
@@ -161,9 +184,15 @@ fn a_store_that_is_as_old_or_only_checked_and_copied_since_is_replaced_without_f
         store.save(P, "a", "b");
     });
     let operator = again(&root);
-    operator.operator(at(1)).backup(&folder.path().join("more"), &mut |_| ()).unwrap();
+    operator
+        .operator(at(1))
+        .backup(&folder.path().join("more"), &mut |_| ())
+        .unwrap();
     operator.operator(at(1)).verify(None, &mut |_| ()).unwrap();
-    operator.operator(at(1)).export(None, None, &mut Vec::new(), &mut |_| ()).unwrap();
+    operator
+        .operator(at(1))
+        .export(None, None, &mut Vec::new(), &mut |_| ())
+        .unwrap();
     drop(operator);
     let report = restore(&backup, &root).unwrap();
     assert!(report.replaced && report.warnings.is_empty(), "{report:?}");
@@ -195,6 +224,14 @@ fn a_newer_store_is_replaced_only_by_force() {
         assert_eq!(text(&root), before);
         verify(&root);
         force(&backup, &root).unwrap();
+        // Nothing of the old files is left beside the new ones.
+        let names = files(&root);
+        assert!(
+            names
+                .iter()
+                .all(|name| name.ends_with(".db") || name == "store.key"),
+            "{names:?}"
+        );
         verify(&root);
     }
 }
@@ -260,12 +297,20 @@ fn everything_from_a_purged_session_stays_erased_with_its_stamps() {
     });
     again(&root)
         .operator(at(9))
-        .purge(None, &Purge::everything_from("poison"), Duration::from_secs(5), &mut |_| ())
+        .purge(
+            None,
+            &Purge::everything_from("poison"),
+            Duration::from_secs(5),
+            &mut |_| (),
+        )
         .unwrap();
     force(&backup, &root).unwrap();
     for name in files(&root) {
         let bytes = fs::read(root.join(&name)).unwrap();
-        assert!(!bytes.windows(6).any(|window| window == b"quagga"), "{name}");
+        assert!(
+            !bytes.windows(6).any(|window| window == b"quagga"),
+            "{name}"
+        );
     }
     assert_eq!(seen(&root, P, P, "a").as_deref(), Some("kept"));
     verify(&root);
@@ -294,7 +339,11 @@ fn what_was_superseded_since_stays_superseded_and_edges_stay() {
     let public = &report.files[0];
     assert_eq!((public.superseded, public.edges), (1, 0), "{report:?}");
     // The backup has no such file: it is made for the edge.
-    assert_eq!((report.files[1].level, report.files[1].edges), (C, 1), "{report:?}");
+    assert_eq!(
+        (report.files[1].level, report.files[1].edges),
+        (C, 1),
+        "{report:?}"
+    );
     let storage = again(&root);
     let mut shelves = storage.open(access(C, Origin::Agent)).unwrap();
     assert!(shelves.fetch(P, "a").unwrap().is_none());
@@ -303,11 +352,15 @@ fn what_was_superseded_since_stays_superseded_and_edges_stay() {
     assert!(shelves.fetch(P, "same").unwrap().is_some());
     // From below the edge nothing hides it.
     let mut below = storage.open(access(P, Origin::Agent)).unwrap();
-    assert_eq!(content(below.fetch(P, "low").unwrap()).as_deref(), Some("okapi"));
+    assert_eq!(
+        content(below.fetch(P, "low").unwrap()).as_deref(),
+        Some("okapi")
+    );
     drop((shelves, below, storage));
     verify(&root);
 }
 
+/// The chain that trips others.
 #[test]
 fn a_superseded_memory_never_comes_back_through_all_that_trips_others() {
     let (folder, root, _) = closed(|store| {
@@ -322,12 +375,18 @@ fn a_superseded_memory_never_comes_back_through_all_that_trips_others() {
     let later = |days: i64| at(days * 86_400);
     let storage = again(&root);
     let prune = super::super::operator::Prune::default().deleted_after(Duration::ZERO);
-    storage.operator(later(1)).prune(None, &prune, &mut |_| ()).unwrap();
+    storage
+        .operator(later(1))
+        .prune(None, &prune, &mut |_| ())
+        .unwrap();
     storage
         .operator(later(2))
         .purge(None, &Purge::key("b"), Duration::from_secs(5), &mut |_| ())
         .unwrap();
-    let backup = storage.operator(later(3)).backup(&folder.path().join("b2"), &mut |_| ()).unwrap();
+    let backup = storage
+        .operator(later(3))
+        .backup(&folder.path().join("b2"), &mut |_| ())
+        .unwrap();
     drop(storage);
     let elsewhere = folder.path().join("elsewhere");
     for root in [&root, &elsewhere] {
@@ -368,7 +427,11 @@ fn no_session_falls_through_a_restore() {
     drop(storage);
     let report = force(&backup, &root).unwrap();
     assert_eq!(
-        (report.sessions.total, report.sessions.raised, report.sessions.kept),
+        (
+            report.sessions.total,
+            report.sessions.raised,
+            report.sessions.kept
+        ),
         (5, 2, 1)
     );
     assert_eq!(sessions(&root), before);
@@ -411,6 +474,36 @@ fn a_store_with_a_damaged_file_is_replaced_by_force_and_the_report_says_what_was
 }
 
 #[test]
+fn rows_that_fail_their_seals_are_passed_over_by_force_and_by_nothing_else() {
+    let (_folder, root, backup) = closed(|store| {
+        store.save(P, "a", "b");
+        store.save(P, "c", "d");
+        store.new_session("s", P);
+    });
+    put(&root, P, "a", "newer");
+    put(&root, P, "c", "newer");
+    Connection::open(root.join("agents/main/public.db"))
+        .unwrap()
+        .execute_batch(
+            "UPDATE record SET source = 'x' WHERE superseded_at IS NOT NULL AND key = 'a'",
+        )
+        .unwrap();
+    Connection::open(root.join("sessions.db"))
+        .unwrap()
+        .execute_batch("UPDATE session SET taint = 'INTERNAL'")
+        .unwrap();
+    refused(restore(&backup, &root));
+    let report = force(&backup, &root).unwrap();
+    assert_eq!(report.warnings.len(), 2, "{report:?}");
+    assert!(report.warnings[0].contains("1 rows") || report.warnings[1].contains("1 rows"));
+    assert_eq!(report.files[0].superseded, 1);
+    assert_eq!(seen(&root, P, P, "a").as_deref(), Some("b"));
+    assert_eq!(seen(&root, P, P, "c"), None);
+    assert_eq!(sessions(&root)[0].taint, R);
+    verify(&root);
+}
+
+#[test]
 fn a_backup_that_is_not_whole_is_not_restored_at_all() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 9] = [
@@ -426,7 +519,9 @@ fn a_backup_that_is_not_whole_is_not_restored_at_all() {
             let bytes = fs::read(&path).unwrap();
             fs::write(path, &bytes[..bytes.len() - 4096]).unwrap();
         }),
-        ("is gone", |backup| fs::remove_file(backup.join("store.key")).unwrap()),
+        ("is gone", |backup| {
+            fs::remove_file(backup.join("store.key")).unwrap()
+        }),
         ("is gone", |backup| {
             fs::remove_file(backup.join("agents/main/internal.db")).unwrap();
         }),
@@ -437,15 +532,21 @@ fn a_backup_that_is_not_whole_is_not_restored_at_all() {
             )
             .unwrap();
         }),
-        ("no backup", |backup| fs::remove_file(backup.join("manifest.json")).unwrap()),
+        ("no backup", |backup| {
+            fs::remove_file(backup.join("manifest.json")).unwrap()
+        }),
         ("can't be read as a manifest", |backup| {
             fs::write(backup.join("manifest.json"), "{}").unwrap();
         }),
         ("its manifest names", |backup| {
-            edit(backup, |text| text.replace("agents/main/public.db", "agents/../../public.db"));
+            edit(backup, |text| {
+                text.replace("agents/main/public.db", "agents/../../public.db")
+            });
         }),
         ("format", |backup| {
-            edit(backup, |text| text.replace("\"version\": 1", "\"version\": 2"));
+            edit(backup, |text| {
+                text.replace("\"version\": 1", "\"version\": 2")
+            });
         }),
     ];
     for (number, (says, damage)) in damages.into_iter().enumerate() {
@@ -502,7 +603,11 @@ fn no_file_comes_out_on_another_level_or_of_another_agent() {
         let backup = Path::new(&backup);
         let there = format!("agents/{agent}/{}.db", level.file_stem());
         fs::create_dir_all(backup.join("agents").join(agent)).unwrap();
-        fs::rename(backup.join("agents/main/confidential.db"), backup.join(&there)).unwrap();
+        fs::rename(
+            backup.join("agents/main/confidential.db"),
+            backup.join(&there),
+        )
+        .unwrap();
         forge(backup, |text| {
             text.replace("agents/main/confidential.db", &there)
                 .replace("CONFIDENTIAL", level.name())
@@ -568,7 +673,13 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_store_as_it_was_or_as_it_is_to_b
     assert_ne!(old, new);
     let (mut before, mut after) = (0, 0);
     let points: Vec<&str> = found.iter().map(|(point, _)| point.as_str()).collect();
-    for point in ["restore-copied", "restore-built", "restore-decided", "restore-between", "restore-moved"] {
+    for point in [
+        "restore-copied",
+        "restore-built",
+        "restore-decided",
+        "restore-between",
+        "restore-moved",
+    ] {
         assert!(points.contains(&point), "{points:?}");
     }
     for (point, crash) in &found {
@@ -576,7 +687,10 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_store_as_it_was_or_as_it_is_to_b
         // Opening alone tidies up.
         verify(&root);
         let names = files(&root);
-        assert!(names.iter().all(|name| !name.starts_with('.')), "{point}: {names:?}");
+        assert!(
+            names.iter().all(|name| !name.starts_with('.')),
+            "{point}: {names:?}"
+        );
         match text(&root) {
             text if text == old => before += 1,
             text if text == new => after += 1,
@@ -617,7 +731,44 @@ fn a_store_is_not_opened_while_it_is_restored() {
     verify(&root);
 }
 
+#[test]
+fn who_writes_to_a_restored_file_at_once_is_not_disturbed_by_the_locks_on_the_old_one() {
+    let (_folder, root, backup) = closed(|store| {
+        store.save(P, "a", "b");
+    });
+    let path = root.join("sessions.db");
+    let open = std::rc::Rc::new(std::cell::RefCell::new(None));
+    let kept = std::rc::Rc::clone(&open);
+    let place = path.clone();
+    super::super::operator::watch(Some(Box::new(move |point| {
+        if point == "restore-moved" && kept.borrow().is_none() {
+            let db = Connection::open(&place).unwrap();
+            db.execute_batch(
+                "PRAGMA journal_mode = WAL; CREATE TABLE probe (x); INSERT INTO probe VALUES (1)",
+            )
+            .unwrap();
+            *kept.borrow_mut() = Some(db);
+        }
+    })));
+    restore(&backup, &root).unwrap();
+    super::super::operator::watch(None);
+    let rows = |db: &Connection| -> i64 {
+        db.query_row("SELECT count(*) FROM probe", [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(rows(&Connection::open(&path).unwrap()), 1);
+    let db = open.take().unwrap();
+    db.execute_batch("INSERT INTO probe VALUES (2)").unwrap();
+    drop(db);
+    assert_eq!(rows(&Connection::open(&path).unwrap()), 2);
+}
+
 fn backup_of(root: &Path) -> PathBuf {
     let backups = root.parent().unwrap().join("backups");
-    fs::read_dir(backups).unwrap().next().unwrap().unwrap().path()
+    fs::read_dir(backups)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path()
 }

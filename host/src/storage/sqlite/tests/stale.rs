@@ -177,10 +177,7 @@ fn dates_at_the_ends_of_time_are_asked_for_without_harm() {
         checked_at: last,
         id: ids[0].clone(),
     };
-    assert_eq!(
-        shelves.stale(P, last, Some(&behind), 9).unwrap().items,
-        []
-    );
+    assert_eq!(shelves.stale(P, last, Some(&behind), 9).unwrap().items, []);
 }
 
 #[test]
@@ -203,7 +200,10 @@ fn neither_the_records_nor_the_stamps_are_scanned() {
     };
     for sql in super::super::stale::BY_RECORD {
         let text = plan(P, sql);
-        assert!(text.contains("USING INDEX record_checked (<expr>"), "{text}");
+        assert!(
+            text.contains("USING INDEX record_checked (<expr>"),
+            "{text}"
+        );
         assert!(!text.contains("TEMP B-TREE"), "{text}");
     }
     let text = plan(C, super::super::stale::BY_STAMP);

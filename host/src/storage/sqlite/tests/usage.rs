@@ -25,7 +25,11 @@ fn kept(store: &Store, level: Level) -> Vec<(String, i64, String)> {
 }
 
 fn keys(memories: Memories) -> Vec<String> {
-    memories.items.into_iter().map(|memory| memory.key).collect()
+    memories
+        .items
+        .into_iter()
+        .map(|memory| memory.key)
+        .collect()
 }
 
 #[test]
@@ -75,7 +79,11 @@ fn what_is_not_yet_written_is_written_when_the_store_is_closed() {
     let mut used = again.open(access(P, Origin::Agent)).unwrap();
     assert_eq!(used.used(P, 0, 9, 9).unwrap().items, []);
     drop(storage);
-    assert_eq!(keys(used.used(P, 0, 9, 9).unwrap()), ["a"], "the last clone is gone");
+    assert_eq!(
+        keys(used.used(P, 0, 9, 9).unwrap()),
+        ["a"],
+        "the last clone is gone"
+    );
     drop(folder);
 }
 
@@ -110,7 +118,16 @@ fn a_use_is_counted_where_the_reader_stands_and_nowhere_else() {
 #[test]
 fn the_most_used_come_first_then_by_key_and_only_live_ones() {
     let store = Store::new();
-    let uses = [("b", 2), ("a", 2), ("c", 3), ("d", 1), ("B", 2), ("e", 5), ("f", 4), ("g", 9)];
+    let uses = [
+        ("b", 2),
+        ("a", 2),
+        ("c", 3),
+        ("d", 1),
+        ("B", 2),
+        ("e", 5),
+        ("f", 4),
+        ("g", 9),
+    ];
     let mut ids = Vec::new();
     for (key, uses) in uses {
         let draft = Draft {
