@@ -390,9 +390,10 @@ fn a_raise_by_another_process_governs_the_next_call() {
 }
 
 #[test]
-#[ignore = "run by a_raise_by_another_process_governs_the_next_call, as a process of its own"]
 fn raise_the_worker() {
-    let (store, level) = processes::told();
+    let Some((store, level)) = processes::told() else {
+        return;
+    };
     let clock = std::sync::Arc::default();
     let store = remora_tests::open(&store, &clock).expect("a store");
     let session = store.existing_session("worker").expect("the session");
@@ -847,9 +848,10 @@ fn an_unreadable_control_plane_refuses_every_call() {
 }
 
 #[test]
-#[ignore = "run by an_unreadable_control_plane_refuses_every_call, as a process of its own"]
 fn ask_without_a_control_plane() {
-    let (path, _) = processes::told();
+    let Some((path, _)) = processes::told() else {
+        return;
+    };
     let clock = std::sync::Arc::default();
     let Ok(store) = remora_tests::open(&path, &clock) else {
         return;
