@@ -92,7 +92,7 @@ impl FakeHost {
     pub(crate) fn with_tombstone(self, level: Level, key: &str) -> Self {
         self.shelves[level as usize]
             .borrow_mut()
-            .insert(key.to_owned(), Entry::Tombstone);
+            .insert(key.to_owned(), Entry::Tombstone(Origin::User));
         self
     }
 
@@ -174,7 +174,7 @@ impl Host for FakeHost {
             _ => None,
         };
         if hide_lower {
-            rows.insert(key.to_owned(), Entry::Tombstone);
+            rows.insert(key.to_owned(), Entry::Tombstone(self.origin));
         } else if id.is_some() {
             rows.remove(key);
         }
@@ -209,7 +209,7 @@ impl FakeShelf {
             .values()
             .filter_map(|entry| match entry {
                 Entry::Live(memory) => Some(memory.clone()),
-                Entry::Tombstone => None,
+                Entry::Tombstone(_) => None,
             })
             .collect()
     }
@@ -293,18 +293,9 @@ impl Shelf for FakeShelf {
         Ok(keys
             .iter()
             .map(|key| match rows.get(key) {
-                None => Presence {
-                    shadows: false,
-                    origin: None,
-                },
-                Some(Entry::Tombstone) => Presence {
-                    shadows: true,
-                    origin: None,
-                },
-                Some(Entry::Live(memory)) => Presence {
-                    shadows: true,
-                    origin: Some(memory.origin),
-                },
+                None => Presence::Absent,
+                Some(Entry::Tombstone(origin)) => Presence::Tombstone(*origin),
+                Some(Entry::Live(memory)) => Presence::Live(memory.origin),
             })
             .collect())
     }

@@ -232,6 +232,40 @@ fn hide_lower_leaves_a_tombstone_that_shadows_from_its_level_up() {
 }
 
 #[test]
+fn what_the_model_deletes_does_not_silence_the_person() {
+    let sandbox = Sandbox::new();
+    let model = sandbox
+        .store
+        .session(
+            "model",
+            &SessionOptions::new(AGENT)
+                .taint(CONFIDENTIAL)
+                .origin(Origin::Agent),
+        )
+        .expect("a session");
+    model.save("k", "poison");
+    model.ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+    sandbox.at(PUBLIC).save("k", "heliotrope");
+    for session in [
+        sandbox.at(CONFIDENTIAL),
+        sandbox.at(RESTRICTED),
+        model.clone(),
+    ] {
+        assert_eq!(session.get("k").as_deref(), Some("heliotrope"));
+        assert_eq!(session.search("heliotrope"), ["k"]);
+        assert_eq!(session.list(json!({})), ["k"]);
+    }
+    // The person's own tombstone hides it, and the model does not undo that.
+    sandbox
+        .at(CONFIDENTIAL)
+        .ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+    let answer = model.ask("memory_save", json!({ "key": "k", "content": "x" }));
+    assert_eq!(answer["outcome"], "pending");
+    assert_eq!(sandbox.at(CONFIDENTIAL).get("k"), None);
+    assert_eq!(sandbox.at(PUBLIC).get("k").as_deref(), Some("heliotrope"));
+}
+
+#[test]
 fn a_deleted_key_can_be_saved_again() {
     let sandbox = Sandbox::new();
     let session = sandbox.at(CONFIDENTIAL);
