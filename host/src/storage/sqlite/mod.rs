@@ -30,7 +30,7 @@ use rusqlite::{Transaction, TransactionBehavior};
 use crate::error::Error;
 use crate::level::Level;
 use crate::seal::Sealer;
-use crate::storage::{Access, ControlPlane, Event, Shelves, StorageProvider};
+use crate::storage::{Access, ControlPlane, Event, Shelves, StorageProvider, check_name};
 
 mod connection;
 mod event;
@@ -44,8 +44,6 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 mod write;
-
-pub use layout::check_name;
 
 use connection::{Link, Mode, Pool};
 use event::Line;
