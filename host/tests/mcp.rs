@@ -600,6 +600,33 @@ fn ends_when_the_client_reads_no_more() {
 }
 
 #[test]
+fn ends_when_the_client_reads_nothing_and_keeps_the_pipes_open() {
+    let place = Place::new();
+    let mut child = remora(&place.store())
+        .args(["serve", "--ephemeral"])
+        .env("RUST_LOG", "trace")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    for _ in 0..20_000 {
+        // Each is answered with an error.
+        stdin.write_all(b"no JSON\n").expect("the server reads");
+    }
+    drop(stdin);
+    let start = Instant::now();
+    while child.try_wait().expect("can be waited for").is_none() {
+        if start.elapsed() > Duration::from_secs(20) {
+            child.kill().expect("killed");
+            panic!("it hangs");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn a_client_may_say_nothing_at_all() {
     let place = Place::new();
     let mut child = remora(&place.store())

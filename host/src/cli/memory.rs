@@ -351,11 +351,7 @@ pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<
                 table.row(row);
             }
             table.print(console)?;
-            if answer
-                .memories
-                .iter()
-                .any(|shown| shown.conflict.is_some())
-            {
+            if answer.memories.iter().any(|shown| shown.conflict.is_some()) {
                 console.note(
                     "! hides a more trusted version at a lower level: `remora get KEY` says where.",
                 )?;

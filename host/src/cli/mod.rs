@@ -211,7 +211,9 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
                 context.say(SERVING_A_PERSON);
             }
             crate::mcp::serve(context.plugin()?, session)?;
-            Exit::Done
+            // The console's output is not flushed: nothing is in it, and where the
+            // client reads no more a thread of the server's holds it for good.
+            return Ok(Exit::Done);
         }
         Command::McpConfig(args) => {
             mcp_config::run(&context.globals, args)?;

@@ -760,10 +760,18 @@ pub fn check_name(kind: &str, name: &str) -> Result<(), Error> {
         || name.chars().any(char::is_control)
         || !unicode_normalization::is_nfc(name)
     {
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
+            "an"
+        } else {
+            "a"
+        };
         return Err(Error::invalid(
-            format!("\"{}\" can't be the name of a {kind}", name.escape_debug()),
             format!(
-                "A name is 1 to {} bytes of trimmed NFC text without control characters",
+                "\"{}\" can't be the name of {article} {kind}",
+                name.escape_debug()
+            ),
+            format!(
+                "A name is 1 to {} bytes of Unicode NFC text without control characters or blanks around it",
                 limits::NAME_BYTES
             ),
             "Choose another one",

@@ -34,7 +34,6 @@ use super::fault::Place;
 use crate::error::Error;
 use crate::level::Level;
 use crate::seal::Digest;
-use crate::storage::limits;
 
 const KEY: &str = "store.key";
 const SESSIONS: &str = "sessions.db";
@@ -494,40 +493,10 @@ fn folder_name(agent: &str) -> String {
     name
 }
 
-/// Checks that a name can be that of a `kind` (`session`, `agent`).
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
-pub fn check_name(kind: &str, name: &str) -> Result<(), Error> {
-    if name.is_empty()
-        || name.len() > limits::NAME_BYTES
-        || name.trim() != name
-        || name.chars().any(char::is_control)
-        || !unicode_normalization::is_nfc(name)
-    {
-        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
-            "an"
-        } else {
-            "a"
-        };
-        return Err(Error::invalid(
-            format!(
-                "\"{}\" can't be the name of {article} {kind}",
-                name.escape_debug()
-            ),
-            format!(
-                "A name is 1 to {} bytes of Unicode NFC text without control characters or blanks around it",
-                limits::NAME_BYTES
-            ),
-            "Choose another one",
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::check_name;
 
     #[test]
     fn folder_names_are_injective_and_safe_where_case_is_ignored() {

@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
 use crate::provenance::Origin;
 use crate::seal::{Encoder, Purpose, Sealer};
-use crate::storage::{ControlPlane, NewSession, SessionRow};
+use crate::storage::{ControlPlane, NewSession, SessionRow, check_name};
 
 const COLUMNS: &str =
     "name, agent, taint, clearance, origin, observed, created_at, updated_at, seal";
@@ -108,8 +108,8 @@ impl ControlPlane for SqliteStorage {
     }
 
     fn create(&self, new: &NewSession, now: Instant) -> Result<(SessionRow, bool), Error> {
-        super::check_name("session", &new.name)?;
-        super::check_name("agent", &new.agent)?;
+        check_name("session", &new.name)?;
+        check_name("agent", &new.agent)?;
         let row = SessionRow {
             name: new.name.clone(),
             agent: new.agent.clone(),
