@@ -112,7 +112,7 @@ impl FakeHost {
     pub(crate) fn with_tombstone(self, level: Level, key: &str) -> Self {
         self.shelves[level as usize]
             .borrow_mut()
-            .insert(key.to_owned(), Entry::Tombstone);
+            .insert(key.to_owned(), Entry::Tombstone(Origin::User));
         self
     }
 
@@ -261,7 +261,7 @@ impl Host for FakeHost {
             _ => None,
         };
         if hide_lower {
-            rows.insert(key.to_owned(), Entry::Tombstone);
+            rows.insert(key.to_owned(), Entry::Tombstone(self.origin));
         } else if id.is_some() {
             rows.remove(key);
         }
@@ -318,7 +318,7 @@ impl FakeShelf {
             Entry::Live(memory) => {
                 Some(self.dressed(memory)).filter(|memory| memory.superseded_at.is_none())
             }
-            Entry::Tombstone => None,
+            Entry::Tombstone(_) => None,
         }
     }
 
@@ -371,7 +371,7 @@ impl Shelf for FakeShelf {
         self.called("fetch");
         let rows = self.rows.borrow();
         Ok(match rows.get(key) {
-            Some(Entry::Tombstone) => Some(Entry::Tombstone),
+            Some(Entry::Tombstone(origin)) => Some(Entry::Tombstone(*origin)),
             Some(entry) => self.shown(entry).map(Entry::Live),
             None => None,
         })
@@ -431,17 +431,11 @@ impl Shelf for FakeShelf {
         Ok(keys
             .iter()
             .map(|key| match rows.get(key) {
-                Some(Entry::Tombstone) => Presence {
-                    shadows: true,
-                    origin: None,
+                Some(Entry::Tombstone(origin)) => Presence::Tombstone(*origin),
+                entry => match entry.and_then(|entry| self.shown(entry)) {
+                    Some(memory) => Presence::Live(memory.origin),
+                    None => Presence::Absent,
                 },
-                entry => {
-                    let live = entry.and_then(|entry| self.shown(entry));
-                    Presence {
-                        shadows: live.is_some(),
-                        origin: live.map(|memory| memory.origin),
-                    }
-                }
             })
             .collect())
     }
@@ -456,7 +450,7 @@ impl Shelf for FakeShelf {
         let rows = self.rows.borrow();
         let live = rows.get(key).and_then(|entry| match entry {
             Entry::Live(memory) => Some(memory.clone()),
-            Entry::Tombstone => None,
+            Entry::Tombstone(_) => None,
         });
         let past = self.books.borrow()[self.level as usize].past.clone();
         let mut versions: Vec<Memory> = past

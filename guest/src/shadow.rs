@@ -1,8 +1,11 @@
 //! Of one key on several visible shelves, only the highest is seen.
 //!
-//! Shelves are known here by their rank: 0 is the highest. A live record or a tombstone
-//! hides every version of its key on the shelves of higher rank number, whatever the
-//! question was: a lower version does not become a match because the higher one is none.
+//! Shelves are known here by their rank: 0 is the highest. A live record hides every
+//! version of its key on the shelves of higher rank number, whatever the question was: a
+//! lower version does not become a match because the higher one is none. A tombstone hides
+//! them too, but for what is more trusted than whoever left it: what the model deleted does
+//! not silence the person. [`Descent`] is that rule.
+//!
 //! So shadowing comes before any filter's or limit's last word. Candidates are merged from
 //! all shelves, those that a higher shelf hides are dropped, and the caller takes on until
 //! it has enough or the shelves end.
@@ -11,7 +14,7 @@
 //!
 //! The highest version wins even where a more trusted one lies beneath it. That is named
 //! (never shown) as a [`Conflict`]: the most trusted version beneath, and of equally
-//! trusted ones the highest. A tombstone on the way ends the search: what it hides is gone.
+//! trusted ones the highest.
 //!
 //! # Paging
 //!
@@ -34,18 +37,45 @@ use crate::validate::problem;
 /// The most keys that `shelf.present` takes at once (`wit/storage.wit`).
 const PRESENT_KEYS: usize = 500;
 
+/// The way down from the highest shelf, for one key: which live version is met first that
+/// no tombstone hides.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Descent {
+    /// The most trusted origin of the tombstones passed so far.
+    buried_by: Option<Origin>,
+}
+
+impl Descent {
+    /// Passes a tombstone.
+    fn pass(&mut self, tombstone: Origin) {
+        if self
+            .buried_by
+            .is_none_or(|passed| more_trusted(tombstone, passed))
+        {
+            self.buried_by = Some(tombstone);
+        }
+    }
+
+    /// Whether a record of that origin is seen here.
+    pub fn sees(&self, live: Origin) -> bool {
+        self.buried_by
+            .is_none_or(|tombstone| more_trusted(live, tombstone))
+    }
+}
+
 /// The highest visible live version of a key, with the rank of its shelf.
 pub fn highest<S: Shelf>(
     shelves: &[VisibleShelf<S>],
     key: &str,
     taint: Level,
 ) -> Result<Option<(usize, Memory)>, MemoryError> {
+    let mut descent = Descent::default();
     for (rank, entry) in shelves.iter().enumerate() {
         match entry.shelf.fetch(key)? {
-            Some(Entry::Live(memory)) if visible(&memory, taint) => {
+            Some(Entry::Live(memory)) if visible(&memory, taint) && descent.sees(memory.origin) => {
                 return Ok(Some((rank, memory)));
             }
-            Some(Entry::Tombstone) => return Ok(None),
+            Some(Entry::Tombstone(origin)) => descent.pass(origin),
             Some(Entry::Live(_)) | None => {}
         }
     }
@@ -58,31 +88,37 @@ pub fn seen_at<S: Shelf>(
     key: &str,
 ) -> Result<Option<Level>, MemoryError> {
     let keys = [key.to_owned()];
+    let mut descent = Descent::default();
     for entry in shelves {
         for presence in presences(&entry.shelf, &keys)? {
-            if presence.shadows {
-                return Ok(presence.origin.map(|_| entry.level));
+            match presence {
+                Presence::Live(origin) if descent.sees(origin) => return Ok(Some(entry.level)),
+                Presence::Tombstone(origin) => descent.pass(origin),
+                Presence::Live(_) | Presence::Absent => {}
             }
         }
     }
     Ok(None)
 }
 
-/// The shelves whose versions of a key are not hidden by a tombstone on a higher one.
-pub fn unhidden<'a, S: Shelf>(
-    shelves: &'a [VisibleShelf<S>],
+/// For each shelf, the way down to it: what tombstones of a key lie above it. One hides what
+/// lies beneath it, not what lies beside it.
+pub fn descents<S: Shelf>(
+    shelves: &[VisibleShelf<S>],
     key: &str,
-) -> Result<&'a [VisibleShelf<S>], MemoryError> {
+) -> Result<Vec<Descent>, MemoryError> {
     let keys = [key.to_owned()];
-    for (rank, entry) in shelves.iter().enumerate() {
+    let mut descents = Vec::with_capacity(shelves.len());
+    let mut descent = Descent::default();
+    for entry in shelves {
+        descents.push(descent);
         for presence in presences(&entry.shelf, &keys)? {
-            if presence.shadows && presence.origin.is_none() {
-                // A tombstone hides what lies beneath it, not what lies beside it.
-                return Ok(shelves.get(..=rank).unwrap_or(shelves));
+            if let Presence::Tombstone(origin) = presence {
+                descent.pass(origin);
             }
         }
     }
-    Ok(shelves)
+    Ok(descents)
 }
 
 /// For each of `(rank, key, origin)`, the more trusted version beneath it, if there is one.
@@ -91,6 +127,7 @@ pub fn conflicts<S: Shelf>(
     seen: &[(usize, &str, Origin)],
 ) -> Result<Vec<Option<Conflict>>, MemoryError> {
     let mut conflicts: Vec<Option<Conflict>> = vec![None; seen.len()];
+    let mut descents: Vec<Descent> = seen.iter().map(|_| Descent::default()).collect();
     // Nothing is more trusted than a person's own words, so there is nothing to ask.
     let mut open: Vec<usize> = (0..seen.len())
         .filter(|&i| {
@@ -113,12 +150,13 @@ pub fn conflicts<S: Shelf>(
         }
         let keys: Vec<String> = asked.iter().map(|&(_, key, _)| key.to_owned()).collect();
         for (&(i, _, origin), presence) in asked.iter().zip(presences(&entry.shelf, &keys)?) {
-            let Some(conflict) = conflicts.get_mut(i) else {
+            let (Some(conflict), Some(descent)) = (conflicts.get_mut(i), descents.get_mut(i))
+            else {
                 continue;
             };
             let best = conflict.as_ref().map_or(origin, |found| found.origin);
-            match presence.origin {
-                Some(beneath) if more_trusted(beneath, best) => {
+            match presence {
+                Presence::Live(beneath) if more_trusted(beneath, best) && descent.sees(beneath) => {
                     *conflict = Some(Conflict {
                         level: entry.level,
                         origin: beneath,
@@ -127,8 +165,8 @@ pub fn conflicts<S: Shelf>(
                         open.retain(|&other| other != i);
                     }
                 }
-                None if presence.shadows => open.retain(|&other| other != i),
-                Some(_) | None => {}
+                Presence::Tombstone(tombstone) => descent.pass(tombstone),
+                Presence::Live(_) | Presence::Absent => {}
             }
         }
     }
@@ -550,25 +588,41 @@ impl<'a, S: Shelf, F: Feed> Unshadowed<'a, S, F> {
     }
 
     /// Drops what a higher shelf hides, with one question to each higher shelf.
-    fn unshadow(
-        &self,
-        mut candidates: Vec<Seen<F::Item>>,
-    ) -> Result<Vec<Seen<F::Item>>, MemoryError> {
+    fn unshadow(&self, candidates: Vec<Seen<F::Item>>) -> Result<Vec<Seen<F::Item>>, MemoryError> {
+        let mut ways: Vec<(Seen<F::Item>, Descent)> = candidates
+            .into_iter()
+            .map(|candidate| (candidate, Descent::default()))
+            .collect();
         for (rank, entry) in self.shelves.iter().enumerate() {
-            let keys: Vec<String> = candidates
+            let keys: Vec<String> = ways
                 .iter()
-                .filter(|candidate| candidate.rank > rank)
-                .map(|candidate| candidate.item.memory().key.clone())
+                .filter(|(candidate, _)| candidate.rank > rank)
+                .map(|(candidate, _)| candidate.item.memory().key.clone())
                 .collect();
             if keys.is_empty() {
                 continue;
             }
             let mut presences = presences(&entry.shelf, &keys)?.into_iter();
-            candidates.retain(|candidate| {
-                candidate.rank <= rank || presences.next().is_some_and(|presence| !presence.shadows)
+            ways.retain_mut(|(candidate, descent)| {
+                if candidate.rank <= rank {
+                    return true;
+                }
+                match presences.next() {
+                    Some(Presence::Live(origin)) => !descent.sees(origin),
+                    Some(Presence::Tombstone(origin)) => {
+                        descent.pass(origin);
+                        true
+                    }
+                    Some(Presence::Absent) => true,
+                    None => false,
+                }
             });
         }
-        Ok(candidates)
+        Ok(ways
+            .into_iter()
+            .filter(|(candidate, descent)| descent.sees(candidate.item.memory().origin))
+            .map(|(candidate, _)| candidate)
+            .collect())
     }
 }
 

@@ -24,17 +24,29 @@ pub(crate) fn componentize(workspace: &Path, package: &str, name: &str) {
         .args(["--target", TARGET, "--profile", "component", "--quiet"])
         .arg("--target-dir")
         .arg(&target);
+    // Panic messages carry the paths of sources. Those of the builder's machine
+    // are nobody's business, and would make each machine's component another one.
+    let home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let mut flags = vec![format!(
+        "--remap-path-prefix={}=remora",
+        workspace.display()
+    )];
+    if let Some(home) = home {
+        flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
+    }
     // Flags and wrappers of the outer build (coverage, sanitizers, clippy) are
     // for its own target.
-    for flags in [
+    for variable in [
         "RUSTFLAGS",
-        "CARGO_ENCODED_RUSTFLAGS",
         "RUSTC_WRAPPER",
         "RUSTC_WORKSPACE_WRAPPER",
         "CARGO_BUILD_TARGET",
     ] {
-        build.env_remove(flags);
+        build.env_remove(variable);
     }
+    build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     let status = build.status().expect("cargo runs");
     assert!(
         status.success(),

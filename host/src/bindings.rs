@@ -142,7 +142,9 @@ impl storage_import::HostShelf for RemoraView<'_> {
         answer(self.grant.fetch(level, &key), |entry| {
             entry.map(|entry| match entry {
                 storage::Entry::Live(memory) => storage_import::Entry::Live(memory.into()),
-                storage::Entry::Tombstone => storage_import::Entry::Tombstone,
+                storage::Entry::Tombstone(origin) => {
+                    storage_import::Entry::Tombstone(origin.into())
+                }
             })
         })
     }
@@ -201,9 +203,14 @@ impl storage_import::HostShelf for RemoraView<'_> {
         answer(self.grant.present(level, &keys), |presences| {
             presences
                 .into_iter()
-                .map(|presence| storage_import::Presence {
-                    shadows: presence.shadows,
-                    origin: presence.origin.map(Into::into),
+                .map(|presence| match presence {
+                    storage::Presence::Absent => storage_import::Presence::Absent,
+                    storage::Presence::Live(origin) => {
+                        storage_import::Presence::Live(origin.into())
+                    }
+                    storage::Presence::Tombstone(origin) => {
+                        storage_import::Presence::Tombstone(origin.into())
+                    }
                 })
                 .collect()
         })

@@ -115,6 +115,24 @@ impl Error {
         self
     }
 
+    /// As a model may be told it: without the path of `folder`, which is kept in
+    /// the cause. What lies in it is named from there on.
+    pub(crate) fn without_path(mut self, folder: &str) -> Self {
+        let inner = &mut self.inner;
+        let mut texts = [&mut inner.what, &mut inner.allowed, &mut inner.remedy];
+        if folder.is_empty() || !texts.iter().any(|text| text.contains(folder)) {
+            return self;
+        }
+        let inside = format!("{folder}{}", std::path::MAIN_SEPARATOR);
+        for text in &mut texts {
+            **text = text.replace(&inside, "").replace(folder, "the store");
+        }
+        if inner.source.is_none() {
+            inner.source = Some(format!("in {folder}").into());
+        }
+        self
+    }
+
     /// Its kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -184,6 +202,19 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_can_be_kept_to_the_cause() {
+        let error = Error::unavailable("/a/b/sessions.db is gone", "", "Run: chmod 600 /a/b");
+        let error = error.without_path("/a/b");
+        assert_eq!(
+            error.to_string(),
+            "sessions.db is gone. Run: chmod 600 the store."
+        );
+        assert_eq!(chain(&error), format!("{error}: in /a/b"));
+        let other = Error::unavailable("x is gone", "", "").without_path("/a/b");
+        assert_eq!(chain(&other), "x is gone.");
+    }
 
     #[test]
     fn reads_as_sentences_without_its_cause() {

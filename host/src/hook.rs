@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::storage::HostDecided;
 
+/// The most bytes of a caller's text that an error repeats.
+const ECHO_BYTES: usize = 64;
+
 /// Arguments as a plugin may see them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Screened<'a> {
@@ -41,13 +44,18 @@ pub fn screen(arguments: &str) -> Result<Screened<'_>, Error> {
         return Ok(unchanged);
     }
     let Strict(parsed) = serde_json::from_str(arguments).map_err(|error| {
+        let twice = error.is_data();
         let error = error.to_string();
-        // The parser says where, and only that an escape ended.
-        let allowed = if error.contains("hex escape") {
+        // The parser says where, and little more.
+        let allowed = if twice {
+            "Arguments are one JSON object, in which no key stands twice"
+        } else if error.contains("hex escape") {
             "A character past \\uffff is written as itself or as two escapes, a surrogate pair; \
              half of one is no character"
+        } else if error.contains("number out of range") {
+            "No number is that large: a JSON number lies between -1.7e308 and 1.7e308"
         } else {
-            "Arguments are one JSON object, in which no key stands twice"
+            "Arguments are one JSON object"
         };
         Error::invalid(
             format!("The arguments can't be read: {error}"),
@@ -154,9 +162,11 @@ impl<'de> Visitor<'de> for StrictVisitor {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             if object.contains_key(&key) {
+                let shown = &key[..key.floor_char_boundary(ECHO_BYTES)];
+                let more = if shown.len() < key.len() { "…" } else { "" };
                 return Err(de::Error::custom(format_args!(
-                    "the key \"{}\" stands twice",
-                    key.escape_debug()
+                    "the key \"{}{more}\" stands twice",
+                    shown.escape_debug()
                 )));
             }
             let Strict(value) = map.next_value()?;
@@ -212,6 +222,28 @@ mod tests {
         ] {
             let error = screen(arguments).expect_err("refused");
             assert!(error.to_string().contains("stands twice"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_repeats_no_more_than_the_beginning_of_a_key() {
+        let key = "ä".repeat(500_000);
+        let error = screen(&format!(r#"{{"{key}":1,"{key}":2}}"#)).expect_err("refused");
+        let error = error.to_string();
+        assert!(error.contains("ää…\" stands twice"), "{error:.300}");
+        assert!(error.len() < 300, "{}", error.len());
+    }
+
+    #[test]
+    fn duplicates_are_spoken_of_where_there_are_some() {
+        for (arguments, says) in [
+            (r#"{"limit":1e400}"#, "1.7e308"),
+            (r#"{"key":"\ud800"}"#, "surrogate pair"),
+            ("{", "one JSON object."),
+        ] {
+            let error = screen(arguments).expect_err("refused").to_string();
+            assert!(error.contains(says), "{error}");
+            assert!(!error.contains("twice"), "{error}");
         }
     }
 

@@ -233,7 +233,9 @@ impl Plugin {
         arguments: &str,
     ) -> Result<String, ToolError> {
         // The session comes first: where it can't be read nothing else is said.
-        let mut grant = Grant::for_call(session, self.options.limits)?;
+        // A model is told which file failed, and not where the host keeps it.
+        let mut grant = Grant::for_call(session, self.options.limits)
+            .map_err(|error| error.without_path(&session.store().location()))?;
         let hook::Screened { arguments, ignored } = hook::screen(arguments)?;
         for argument in &ignored {
             grant.note_ignored(*argument)?;

@@ -344,14 +344,10 @@ impl Session {
         match &self.kept {
             Kept::Stored(name) => self.store.provider().control().raise(name, level, now),
             Kept::Here(row) => {
-                let (raised, changed) = {
-                    let mut row = row.lock().unwrap_or_else(PoisonError::into_inner);
-                    let raised = row.having_observed(level, now);
-                    let changed = *row != raised;
-                    *row = raised.clone();
-                    (raised, changed)
-                };
-                if changed {
+                let before = row.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let raised = before.having_observed(level, now);
+                // The line comes first: see `ControlPlane::raise`.
+                if raised != before {
                     let mut access = access(&raised, now, crate::plugin::DEFAULT_TIME);
                     access.taint = raised.trail(level);
                     access.trail = access.taint;
@@ -362,7 +358,9 @@ impl Session {
                     };
                     self.store.provider().open(access)?.note(notable)?;
                 }
-                Ok(raised)
+                let mut row = row.lock().unwrap_or_else(PoisonError::into_inner);
+                *row = row.having_observed(level, now);
+                Ok(row.clone())
             }
         }
     }

@@ -221,6 +221,41 @@ fn answers_for_people_are_readable() {
 }
 
 #[test]
+fn what_hides_a_more_trusted_version_is_marked() {
+    let place = Place::new();
+    place.json(["save", "deploy", "On Tuesdays."]);
+    place.json(["save", "other", "x", "--taint", "internal"]);
+    let agent = ["--origin", "agent", "--taint", "internal"];
+    let above = |args: &[&str]| place.run(args.iter().chain(&agent));
+    above(&["save", "deploy", "On Fridays."]);
+
+    let hidden = "hides a more trusted version at PUBLIC, origin USER";
+    let got = above(&["get", "deploy"]);
+    assert_eq!(got.out, "On Fridays.", "the content alone");
+    assert_eq!(got.err, format!("note: {hidden}\n"));
+    let conflict = above(&["get", "deploy", "--json"]).json()["conflict"].clone();
+    assert_eq!(
+        conflict,
+        json!({"classification": "PUBLIC", "origin": "USER"})
+    );
+    let found = above(&["search", "fridays"]);
+    assert!(found.out.contains(hidden), "{found:?}");
+
+    let listed = above(&["list"]);
+    let lines: Vec<&str> = listed.out.lines().collect();
+    assert!(lines[1].contains("  AGENT !  "), "{listed:?}");
+    assert!(!lines[2].contains('!'), "{listed:?}");
+    assert!(
+        listed.err.contains("! hides a more trusted version"),
+        "{listed:?}"
+    );
+    // Nothing is said where nothing is hidden.
+    for args in [["get", "deploy"].as_slice(), &["list"]] {
+        assert_eq!(place.run(args).err, "");
+    }
+}
+
+#[test]
 fn nothing_found_is_said_beside_the_answer_and_is_no_failure() {
     let place = Place::new();
     for command in [&["search", "zebra"][..], &["list"], &["session", "list"]] {

@@ -93,11 +93,15 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn spawn(mut command: Command) -> Self {
+    fn spawn(command: Command) -> Self {
+        Self::spawn_with(command, Stdio::inherit())
+    }
+
+    fn spawn_with(mut command: Command, stderr: Stdio) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(stderr)
             .spawn()
             .expect("the server starts");
         let stdin = child.stdin.take();
@@ -459,6 +463,41 @@ fn standard_output_holds_only_json_rpc_whatever_is_logged() {
     }
 }
 
+#[test]
+fn a_client_that_does_not_read_standard_error_is_served() {
+    let place = Place::new();
+    let mut command = remora(&place.store());
+    command
+        .args(["serve", "--session", "s"])
+        .env("RUST_LOG", "trace");
+    let mut server = Server::spawn_with(command, Stdio::piped());
+    server.initialize();
+    // Far more than a pipe holds, from the first of them on.
+    let (code, _) = server.call_badly("memory_get", json!({"key": "x".repeat(200_000)}));
+    assert_eq!(code, "too_large");
+    for _ in 0..20 {
+        for _ in 0..100 {
+            server.send("ping", json!({}));
+        }
+        server.answers(100);
+    }
+    for _ in 0..20 {
+        for _ in 0..100 {
+            server.send("tools/call", json!({"name": "memory_status"}));
+        }
+        server.answers(100);
+    }
+    let mut said = server.child.stderr.take().expect("is piped");
+    let (status, _) = server.close();
+    assert!(status.success(), "{status:?}");
+    // What fits in the pipe is there, in lines that are not too long.
+    let mut text = Vec::new();
+    said.read_to_end(&mut text).expect("read");
+    assert!(text.len() > 4096, "{}", text.len());
+    let longest = text.split(|byte| *byte == b'\n').map(<[u8]>::len).max();
+    assert!(longest <= Some(4100), "{longest:?}");
+}
+
 /// F065
 #[test]
 fn a_store_that_cannot_be_used_is_said_on_standard_error_alone() {
@@ -556,6 +595,33 @@ fn ends_when_the_client_reads_no_more() {
         // Fails once it has ended.
         let _ = stdin.write_all(b"no JSON\n");
         assert!(start.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn ends_when_the_client_reads_nothing_and_keeps_the_pipes_open() {
+    let place = Place::new();
+    let mut child = remora(&place.store())
+        .args(["serve", "--ephemeral"])
+        .env("RUST_LOG", "trace")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    for _ in 0..20_000 {
+        // Each is answered with an error.
+        stdin.write_all(b"no JSON\n").expect("the server reads");
+    }
+    drop(stdin);
+    let start = Instant::now();
+    while child.try_wait().expect("can be waited for").is_none() {
+        if start.elapsed() > Duration::from_secs(20) {
+            child.kill().expect("killed");
+            panic!("it hangs");
+        }
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -707,6 +773,14 @@ fn an_unknown_tool_is_an_error_of_the_protocol() {
         answer["error"]["message"],
         "There is no method \"memory/forget\""
     );
+    // Of a long name only the beginning comes back.
+    let long = format!("{}\n", "ä".repeat(500_000));
+    for (method, params) in [(&long, json!({})), (&long, json!([]))] {
+        let answer = server.request(method, params);
+        let message = answer["error"]["message"].as_str().expect("a text");
+        assert!(message.contains("ää…\""), "{message:.300}");
+        assert!(message.len() < 200, "{}", message.len());
+    }
 }
 
 #[test]
@@ -872,6 +946,25 @@ fn a_raise_by_another_process_governs_the_next_call() {
     assert_eq!(got["content"], "95k");
     let saved = server.call("memory_save", json!({"key": "new", "content": "c"}));
     assert_eq!(saved["classification"], "CONFIDENTIAL");
+}
+
+#[test]
+fn a_lost_control_plane_is_named_without_its_path() {
+    for replaced in [false, true] {
+        let place = Place::new();
+        let mut server = place.server();
+        server.call("memory_status", json!({}));
+        let sessions = place.store().join("sessions.db");
+        std::fs::remove_file(&sessions).expect("removed");
+        if replaced {
+            std::fs::create_dir(&sessions).expect("made");
+        }
+        let (code, message) = server.call_badly("memory_status", json!({}));
+        assert_eq!(code, "unavailable");
+        assert!(message.starts_with("sessions.db is "), "{message}");
+        let folder = place.folder.path().to_str().expect("UTF-8");
+        assert!(!message.contains(folder), "{message}");
+    }
 }
 
 #[test]

@@ -56,9 +56,10 @@ fn what_eight_processes_save_is_there_and_none_of_it_twice() {
 }
 
 #[test]
-#[ignore = "run by what_eight_processes_save_is_there_and_none_of_it_twice, as a process of its own"]
 fn save_a_hundred() {
-    let (path, number) = processes::told();
+    let Some((path, number)) = processes::told() else {
+        return;
+    };
     let store = Store::open(&path).expect("a store");
     let session = store
         .session(&format!("process-{number}"), &SessionOptions::new(AGENT))
@@ -96,9 +97,10 @@ fn versions_of_one_key_are_counted_without_gaps_by_processes_at_once() {
 }
 
 #[test]
-#[ignore = "run by versions_of_one_key_are_counted_without_gaps_by_processes_at_once, as a process of its own"]
 fn save_one_key() {
-    let (path, number) = processes::told();
+    let Some((path, number)) = processes::told() else {
+        return;
+    };
     let store = Store::open(&path).expect("a store");
     let session = store
         .session("shared", &SessionOptions::new(AGENT))
@@ -238,9 +240,10 @@ fn a_killed_process_loses_nothing_that_it_acknowledged() {
 }
 
 #[test]
-#[ignore = "run by a_killed_process_loses_nothing_that_it_acknowledged, as a process of its own"]
 fn save_for_ever() {
-    let (path, round) = processes::told();
+    let Some((path, round)) = processes::told() else {
+        return;
+    };
     let store = Store::open(&path).expect("a store");
     let session = store
         .session("mortal", &SessionOptions::new(AGENT))

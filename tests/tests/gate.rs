@@ -194,7 +194,7 @@ fn ask(grant: &mut Grant, level: Level, id: &str) -> [Result<bool, Error>; 10] {
             .map(|edges| edges.is_empty()),
         grant
             .present(level, &["k".to_owned()])
-            .map(|present| present[0].shadows),
+            .map(|present| present[0] != Presence::Absent),
         grant.counts(level).map(|counts| counts.live > 0),
         grant.tags(level, 10).map(|tags| !tags.is_empty()),
     ]

@@ -198,7 +198,7 @@ impl storage::HostShelf for Generous {
         let level = self.level_of(&shelf)?;
         Ok(Ok(self.find(level, &key).map(|kept| {
             if kept.tombstone {
-                Entry::Tombstone
+                Entry::Tombstone(kept.memory.origin)
             } else {
                 Entry::Live(kept.memory.clone())
             }
@@ -264,11 +264,10 @@ impl storage::HostShelf for Generous {
             .iter()
             .map(|key| {
                 let kept = self.find(level, key);
-                Presence {
-                    shadows: kept.is_some(),
-                    origin: kept
-                        .filter(|kept| !kept.tombstone)
-                        .map(|kept| kept.memory.origin),
+                match kept {
+                    None => Presence::Absent,
+                    Some(kept) if kept.tombstone => Presence::Tombstone(kept.memory.origin),
+                    Some(kept) => Presence::Live(kept.memory.origin),
                 }
             })
             .collect()))

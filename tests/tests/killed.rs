@@ -179,9 +179,10 @@ fn on(command: &str, operator: &Operator<'_>, store: &Path) {
 }
 
 #[test]
-#[ignore = "run by the others, as a process of its own"]
 fn command() {
-    let (store, command) = processes::told();
+    let Some((store, command)) = processes::told() else {
+        return;
+    };
     processes::say("ready");
     act(&command, &store);
     processes::say("done");

@@ -232,6 +232,40 @@ fn hide_lower_leaves_a_tombstone_that_shadows_from_its_level_up() {
 }
 
 #[test]
+fn what_the_model_deletes_does_not_silence_the_person() {
+    let sandbox = Sandbox::new();
+    let model = sandbox
+        .store
+        .session(
+            "model",
+            &SessionOptions::new(AGENT)
+                .taint(CONFIDENTIAL)
+                .origin(Origin::Agent),
+        )
+        .expect("a session");
+    model.save("k", "poison");
+    model.ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+    sandbox.at(PUBLIC).save("k", "heliotrope");
+    for session in [
+        sandbox.at(CONFIDENTIAL),
+        sandbox.at(RESTRICTED),
+        model.clone(),
+    ] {
+        assert_eq!(session.get("k").as_deref(), Some("heliotrope"));
+        assert_eq!(session.search("heliotrope"), ["k"]);
+        assert_eq!(session.list(json!({})), ["k"]);
+    }
+    // The person's own tombstone hides it, and the model does not undo that.
+    sandbox
+        .at(CONFIDENTIAL)
+        .ask("memory_delete", json!({ "key": "k", "hide_lower": true }));
+    let answer = model.ask("memory_save", json!({ "key": "k", "content": "x" }));
+    assert_eq!(answer["outcome"], "pending");
+    assert_eq!(sandbox.at(CONFIDENTIAL).get("k"), None);
+    assert_eq!(sandbox.at(PUBLIC).get("k").as_deref(), Some("heliotrope"));
+}
+
+#[test]
 fn a_deleted_key_can_be_saved_again() {
     let sandbox = Sandbox::new();
     let session = sandbox.at(CONFIDENTIAL);
@@ -390,9 +424,10 @@ fn a_raise_by_another_process_governs_the_next_call() {
 }
 
 #[test]
-#[ignore = "run by a_raise_by_another_process_governs_the_next_call, as a process of its own"]
 fn raise_the_worker() {
-    let (store, level) = processes::told();
+    let Some((store, level)) = processes::told() else {
+        return;
+    };
     let clock = std::sync::Arc::default();
     let store = remora_tests::open(&store, &clock).expect("a store");
     let session = store.existing_session("worker").expect("the session");
@@ -847,9 +882,10 @@ fn an_unreadable_control_plane_refuses_every_call() {
 }
 
 #[test]
-#[ignore = "run by an_unreadable_control_plane_refuses_every_call, as a process of its own"]
 fn ask_without_a_control_plane() {
-    let (path, _) = processes::told();
+    let Some((path, _)) = processes::told() else {
+        return;
+    };
     let clock = std::sync::Arc::default();
     let Ok(store) = remora_tests::open(&path, &clock) else {
         return;

@@ -1,4 +1,4 @@
-//! This test binary as another process: a test that is ignored by itself is run
+//! This test binary as another process: a test that does nothing by itself is run
 //! alone there, told what to do by the environment.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ const STORE: &str = "REMORA_TESTS_STORE";
 /// What else it is told.
 const ARGUMENT: &str = "REMORA_TESTS_ARGUMENT";
 
-/// A child that will run the ignored test of that whole name.
+/// A child that will run the test of that whole name.
 pub fn child(test: &str, store: &Path, argument: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     tell(&mut command, test, store, argument);
@@ -30,22 +30,17 @@ pub fn child_under(wrapper: &[&str], test: &str, store: &Path, argument: &str) -
 
 fn tell(command: &mut Command, test: &str, store: &Path, argument: &str) {
     command
-        .args([
-            test,
-            "--exact",
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(STORE, store)
         .env(ARGUMENT, argument);
 }
 
-/// In the child: the store and what else it was told.
-pub fn told() -> (std::path::PathBuf, String) {
-    let store = std::env::var_os(STORE).expect("run by another test, as a process of its own");
+/// In the child: the store and what else it was told. None in the parent, where
+/// such a test has nothing to do.
+pub fn told() -> Option<(std::path::PathBuf, String)> {
+    let store = std::env::var_os(STORE)?;
     let argument = std::env::var(ARGUMENT).expect("what to do");
-    (store.into(), argument)
+    Some((store.into(), argument))
 }
 
 /// Waits for a child and gives back the lines that it marked with `> `.

@@ -40,7 +40,12 @@ impl Arguments {
                 Err(error) => {
                     return Err(invalid(
                         format!("The arguments are not valid JSON: {error}"),
-                        "Arguments are one JSON object, in which each name stands once",
+                        // What the parser itself has no objection to.
+                        if error.is_data() {
+                            "Arguments are one JSON object, in which each name stands once"
+                        } else {
+                            "Arguments are one JSON object"
+                        },
                         "Correct the JSON and call again",
                     ));
                 }
@@ -115,7 +120,11 @@ impl Arguments {
                         quoted(&text)
                     ),
                     format!("{name} is an array of texts"),
-                    format!("Pass an array, such as [{}]", quoted(text.trim())),
+                    if text.trim().is_empty() {
+                        format!("Leave {name} out, or pass an array, such as [\"ops\"]")
+                    } else {
+                        format!("Pass an array, such as [{}]", quoted(text.trim()))
+                    },
                 )),
             },
             Some(other) => Err(wrong(name, "an array of texts", &other)),

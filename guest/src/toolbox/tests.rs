@@ -699,6 +699,18 @@ mod refusing {
             ),
             (
                 "memory_list",
+                r#"{"tags":" "}"#,
+                "invalid_argument",
+                "Leave tags out, or pass an array, such as [\"ops\"].",
+            ),
+            (
+                "memory_list",
+                r#"{"limit":1e400}"#,
+                "invalid_argument",
+                "number out of range at line 1 column 14. Arguments are one JSON object. Correct",
+            ),
+            (
+                "memory_list",
                 r#"{"tags":["a",null]}"#,
                 "invalid_argument",
                 "tags[1] is null.",

@@ -454,10 +454,15 @@ fn searchable(query: &str) -> (String, Option<String>) {
     if !cut {
         return (query.to_owned(), None);
     }
+    let searched = match words.as_slice() {
+        [word] if word.len() < query.trim().len() => {
+            format!("the first {} bytes of its only word were", word.len())
+        }
+        many => format!("its first {} different words were", many.len()),
+    };
     let notice = format!(
-        "The query is very long: only its first {} different words were searched for. Ask with \
-         fewer words for better results.",
-        words.len()
+        "The query is very long: only {searched} searched for. Ask with fewer words for better \
+         results."
     );
     (words.join(" "), Some(notice))
 }

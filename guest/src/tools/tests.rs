@@ -772,9 +772,10 @@ mod model {
         for row in rows {
             let level = LEVELS[row.level];
             if row.tombstone {
-                host.shelves[row.level]
-                    .borrow_mut()
-                    .insert(KEYS[row.key].to_owned(), Entry::Tombstone);
+                host.shelves[row.level].borrow_mut().insert(
+                    KEYS[row.key].to_owned(),
+                    Entry::Tombstone(origin(row.origin)),
+                );
                 continue;
             }
             let content: Vec<&str> = (0..3).filter(|&i| row.words[i]).map(|i| WORDS[i]).collect();
@@ -794,21 +795,17 @@ mod model {
     fn seen(host: &FakeHost) -> Vec<Expected> {
         let mut all = Vec::new();
         for key in KEYS {
-            let mut column: Vec<Entry> = Vec::new();
-            for level in (0..=host.taint as usize).rev() {
+            // A tombstone buries what stands below it and is not more trusted.
+            let mut column: Vec<Memory> = Vec::new();
+            for level in 0..=host.taint as usize {
                 match host.shelves[level].borrow().get(key) {
-                    Some(Entry::Tombstone) => break,
-                    Some(entry) => column.push(entry.clone()),
+                    Some(Entry::Tombstone(origin)) => {
+                        column.retain(|below| (below.origin as u8) < *origin as u8);
+                    }
+                    Some(Entry::Live(memory)) => column.insert(0, memory.clone()),
                     None => {}
                 }
             }
-            let column: Vec<Memory> = column
-                .into_iter()
-                .map(|entry| match entry {
-                    Entry::Live(memory) => memory,
-                    Entry::Tombstone => unreachable!(),
-                })
-                .collect();
             if let Some(top) = column.first() {
                 // `min_by_key` takes the first of equals, which is the highest.
                 let best = column.iter().min_by_key(|m| m.origin as u8).unwrap();

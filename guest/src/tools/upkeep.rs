@@ -8,7 +8,7 @@ use super::{CONFIRMED, Part, Room, Tools, excerpted, not_found, size};
 use crate::answers;
 use crate::classification::{self, VisibleShelf};
 use crate::contract::{
-    Confirmed, Edge, Instant, Level, Memory, MemoryError, Past, ReviewArguments, ReviewQueue,
+    Confirmed, Edge, Instant, Level, Memory, MemoryError, Past, Presence, ReviewArguments, ReviewQueue,
     Timeline,
 };
 use crate::host::{Host, Shelf};
@@ -112,7 +112,8 @@ impl<H: Host> Tools<'_, H> {
         let (taint, shelves) = self.shelves()?;
         let current = shadow::highest(&shelves, &key, taint)?.map(|(_, memory)| memory.id);
 
-        let mut merged = Merged::new(shadow::unhidden(&shelves, &key)?, |shelf| Versions {
+        let descents = shadow::descents(&shelves, &key)?;
+        let mut merged = Merged::new(&shelves, |shelf| Versions {
             shelf,
             key: &key,
             before: None,
@@ -124,6 +125,12 @@ impl<H: Host> Tools<'_, H> {
         let mut memories: Vec<Memory> = Vec::new();
         while let Some(seen) = merged.pop()? {
             let memory = excerpted(seen.item.into_memory());
+            let hidden = descents
+                .get(seen.rank)
+                .is_some_and(|descent| !descent.sees(memory.origin));
+            if hidden {
+                continue;
+            }
             // Enough to fill the answer by themselves: the names of what took their place,
             // which are asked for below, come on top.
             let fits = room.take(memory.content.len());
@@ -203,7 +210,7 @@ impl Lineage {
         }
         for entry in shelves {
             for (key, presence) in named.iter().zip(shadow::presences(&entry.shelf, &named)?) {
-                if presence.shadows && presence.origin.is_none() {
+                if matches!(presence, Presence::Tombstone(_)) {
                     lineage.hidden.insert(key.clone());
                 }
             }

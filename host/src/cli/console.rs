@@ -33,7 +33,7 @@ impl std::fmt::Debug for Console<'_> {
 
 impl<'a> Console<'a> {
     /// The process's own.
-    pub(crate) fn standard(out: &'a mut io::Stdout, err: &'a mut io::Stderr) -> Self {
+    pub(crate) fn standard(out: &'a mut io::Stdout, err: &'a mut dyn Write) -> Self {
         let people = out.is_terminal();
         let width = match terminal_size::terminal_size_of(&*out) {
             Some((width, _)) => usize::from(width.0).max(LEAST_WIDTH),

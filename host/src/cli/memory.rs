@@ -251,6 +251,9 @@ pub(crate) fn get(context: &mut Context<'_>, args: GetArgs) -> anyhow::Result<Ex
             .line(content.strip_suffix('\n').unwrap_or(&content))?;
     } else {
         context.console.bytes(shown.content.as_bytes())?;
+        if let Some(conflict) = &shown.conflict {
+            context.console.note(&beneath(conflict))?;
+        }
     }
     notices(context, &value)?;
     Ok(exit)
@@ -334,7 +337,11 @@ pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<
                 let mut row = vec![
                     visible::line(&shown.key),
                     visible::line(&shown.classification),
-                    visible::line(&shown.origin),
+                    format!(
+                        "{}{}",
+                        visible::line(&shown.origin),
+                        if shown.conflict.is_some() { " !" } else { "" }
+                    ),
                     age(shown.age_days),
                 ];
                 if tagged {
@@ -344,6 +351,11 @@ pub(crate) fn list(context: &mut Context<'_>, args: ListArgs) -> anyhow::Result<
                 table.row(row);
             }
             table.print(console)?;
+            if answer.memories.iter().any(|shown| shown.conflict.is_some()) {
+                console.note(
+                    "! hides a more trusted version at a lower level: `remora get KEY` says where.",
+                )?;
+            }
             if answer.memories.is_empty() {
                 console
                     .remark("There are no memories that match and that this session can see.")?;

@@ -147,11 +147,13 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(error, &words),
     };
-    log::init(matches!(cli.command, Command::Serve(_)));
+    let stderr = log::init(matches!(cli.command, Command::Serve(_)));
     // Not locked: the server writes to the same from other threads.
-    let (mut out, mut err) = (io::stdout(), io::stderr());
-    let console = Console::standard(&mut out, &mut err);
-    execute(cli, console, None).into()
+    let (mut out, mut err) = (io::stdout(), stderr.writer());
+    let console = Console::standard(&mut out, &mut *err);
+    let exit = execute(cli, console, None);
+    stderr.finish();
+    exit.into()
 }
 
 /// Does what a command line says, and shows what went wrong. `plugin` is one
@@ -209,7 +211,9 @@ fn run(context: &mut Context<'_>, command: Command) -> anyhow::Result<Exit> {
                 context.say(SERVING_A_PERSON);
             }
             crate::mcp::serve(context.plugin()?, session)?;
-            Exit::Done
+            // The console's output is not flushed: nothing is in it, and where the
+            // client reads no more a thread of the server's holds it for good.
+            return Ok(Exit::Done);
         }
         Command::McpConfig(args) => {
             mcp_config::run(&context.globals, args)?;

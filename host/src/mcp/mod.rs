@@ -37,6 +37,9 @@ use serde_json::{Value, json};
 /// Calls at once: the places that a plugin has when nothing else is said.
 const CALLS_AT_ONCE: usize = 16;
 
+/// The most bytes of a client's text that an error repeats.
+const ECHO_BYTES: usize = 64;
+
 /// How long calls that have begun may still take once the client has gone.
 /// With [`FLUSH`] and the end of the process it stays under a second, which is
 /// what clients wait before they kill a server.
@@ -340,10 +343,17 @@ impl ServerHandler for Server {
         }
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
-            format!("There is no method {:?}", request.method),
+            format!("There is no method {}", quoted(&request.method)),
             None,
         ))
     }
+}
+
+/// A client's text for an error: quoted, escaped and not too long.
+fn quoted(text: &str) -> String {
+    let shown = &text[..text.floor_char_boundary(ECHO_BYTES)];
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("\"{}{more}\"", shown.escape_debug())
 }
 
 /// A tool's answer as MCP puts it. What went wrong with a call is a result that

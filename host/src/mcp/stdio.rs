@@ -36,6 +36,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::quoted;
+
 /// The longest message that is read. The largest save that is allowed takes less
 /// than 2 MiB with each of its bytes escaped.
 const LONGEST_LINE: u64 = 8 * 1024 * 1024;
@@ -343,7 +345,7 @@ fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
         // All else was looked at: what can't be read now is in the parameters.
         (Some(Value::String(method)), Some(id)) => {
             serde_json::from_str(line).map(Some).map_err(|_| {
-                let what = format!("The parameters of {method} can't be read");
+                let what = format!("The parameters of {} can't be read", quoted(&method));
                 Refusal::bad_parameters(id, what)
             })
         }

@@ -104,17 +104,21 @@ pub struct Memory {
 pub enum Entry {
     /// The live version, whole.
     Live(Memory),
-    /// Deleted so that versions of lower levels are hidden too.
-    Tombstone,
+    /// Deleted by a session of that origin, so that versions of lower levels are
+    /// hidden too, but for more trusted ones.
+    Tombstone(Origin),
 }
 
 /// What a shelf shows of a key, without its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Presence {
-    /// A live record or a tombstone.
-    pub shadows: bool,
-    /// The origin of the live record, if there is one.
-    pub origin: Option<Origin>,
+pub enum Presence {
+    /// Nothing.
+    #[default]
+    Absent,
+    /// A live record of that origin.
+    Live(Origin),
+    /// See [`Entry::Tombstone`].
+    Tombstone(Origin),
 }
 
 /// Which records a page lists.
@@ -562,7 +566,8 @@ pub trait ControlPlane: Send + Sync {
 
     /// Raises a session's taint to at least `level`; above the clearance it
     /// records the observation instead. Durable when it returns, and written to
-    /// the audit trail of `level`. Returns the row as it is then.
+    /// the audit trail of `level` before: without its line nothing is raised.
+    /// Returns the row as it is then.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for no such session; [`ErrorKind::Unavailable`].
@@ -755,10 +760,18 @@ pub fn check_name(kind: &str, name: &str) -> Result<(), Error> {
         || name.chars().any(char::is_control)
         || !unicode_normalization::is_nfc(name)
     {
+        let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) {
+            "an"
+        } else {
+            "a"
+        };
         return Err(Error::invalid(
-            format!("\"{}\" can't be the name of a {kind}", name.escape_debug()),
             format!(
-                "A name is 1 to {} bytes of trimmed NFC text without control characters",
+                "\"{}\" can't be the name of {article} {kind}",
+                name.escape_debug()
+            ),
+            format!(
+                "A name is 1 to {} bytes of Unicode NFC text without control characters or blanks around it",
                 limits::NAME_BYTES
             ),
             "Choose another one",

@@ -308,7 +308,7 @@ fn act(step: &Step, shelves: &mut Vec<Shelf>) -> Result<Value, MemoryError> {
             let answers = shelves[held(shelves, *shelf)].present(keys)?;
             answers
                 .into_iter()
-                .map(|p| json!({ "shadows": p.shadows, "origin": p.origin.map(|o| format!("{o:?}")) }))
+                .map(|p| json!(format!("{p:?}")))
                 .collect()
         }
         Step::Versions {
@@ -447,7 +447,7 @@ fn everything(shelf: &Shelf, key: &str, text: &str) -> Value {
         "fetch": told(shelf.fetch(key).map(entry)),
         "search": told(shelf.search(text, 0, u32::MAX).map(matches)),
         "page": told(shelf.page(&filter, None, u32::MAX).map(page)),
-        "present": told(shelf.present(&[key.to_owned()]).map(|p| json!(p.iter().any(|p| p.shadows)))),
+        "present": told(shelf.present(&[key.to_owned()]).map(|p| json!(p.iter().any(|p| !matches!(p, storage::Presence::Absent))))),
         "counts": told(shelf.counts().map(|c| json!(c.live))),
         "versions": told(shelf.versions(key, None, u32::MAX).map(page)),
         "edges": told(everything_between(shelf, key)),
@@ -499,7 +499,7 @@ fn edges(edges: Vec<storage::Edge>) -> Value {
 fn entry(entry: Option<storage::Entry>) -> Value {
     match entry {
         None => Value::Null,
-        Some(storage::Entry::Tombstone) => json!("tombstone"),
+        Some(storage::Entry::Tombstone(_)) => json!("tombstone"),
         Some(storage::Entry::Live(live)) => memory(&live),
     }
 }

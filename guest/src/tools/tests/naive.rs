@@ -133,24 +133,24 @@ fn entry(host: &FakeHost, level: usize, key: &str) -> Option<Entry> {
 fn live(host: &FakeHost, level: usize, key: &str) -> Option<Memory> {
     match entry(host, level, key)? {
         Entry::Live(memory) => Some(dressed(host, &memory)).filter(|m| m.superseded_at.is_none()),
-        Entry::Tombstone => None,
+        Entry::Tombstone(_) => None,
     }
 }
 
 fn has_tombstone(host: &FakeHost, level: usize, key: &str) -> bool {
-    matches!(entry(host, level, key), Some(Entry::Tombstone))
+    matches!(entry(host, level, key), Some(Entry::Tombstone(_)))
 }
 
-/// The levels whose versions of a key no tombstone hides, highest first.
-fn levels(host: &FakeHost, key: &str) -> Vec<usize> {
-    let mut levels = Vec::new();
-    for level in (0..=host.taint as usize).rev() {
-        levels.push(level);
-        if has_tombstone(host, level, key) {
-            break;
-        }
-    }
-    levels
+/// Whether a tombstone above a record's level hides it: one by somebody as trusted.
+fn buried(host: &FakeHost, memory: &Memory) -> bool {
+    (memory.level as usize + 1..=host.taint as usize).any(|level| {
+        matches!(entry(host, level, &memory.key), Some(Entry::Tombstone(by)) if by as u8 <= memory.origin as u8)
+    })
+}
+
+/// The levels that are seen, highest first.
+fn levels(host: &FakeHost) -> Vec<usize> {
+    (0..=host.taint as usize).rev().collect()
 }
 
 pub(super) type Expected = (Memory, Option<Conflict>);
@@ -159,9 +159,10 @@ pub(super) type Expected = (Memory, Option<Conflict>);
 pub(super) fn seen(host: &FakeHost) -> Vec<Expected> {
     let mut all = Vec::new();
     for key in KEYS {
-        let column: Vec<Memory> = levels(host, key)
+        let column: Vec<Memory> = levels(host)
             .into_iter()
             .filter_map(|level| live(host, level, key))
+            .filter(|memory| !buried(host, memory))
             .collect();
         if let Some(top) = column.first() {
             let best = column.iter().min_by_key(|m| m.origin as u8).unwrap();
@@ -190,13 +191,14 @@ pub(super) type Told = (String, bool, Option<Instant>, Option<String>, bool);
 
 pub(super) fn history(host: &FakeHost, key: &str) -> Vec<Told> {
     let mut versions: Vec<Memory> = Vec::new();
-    for level in levels(host, key) {
+    for level in levels(host) {
         let past = host.books.borrow()[level].past.clone();
         let live = match entry(host, level, key) {
             Some(Entry::Live(memory)) => Some(memory),
             _ => None,
         };
         let all = past.into_iter().chain(live).filter(|m| m.key == key);
+        let all = all.filter(|memory| !buried(host, memory));
         versions.extend(all.map(|memory| dressed(host, &memory)));
     }
     versions.sort_by_key(|m| std::cmp::Reverse((m.updated_at, m.level as u8, m.version)));

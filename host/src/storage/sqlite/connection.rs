@@ -34,7 +34,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::{Fault, Place};
-use super::layout::{Identity, identity};
+use super::layout::{Identity, check_beside, identity, way_to};
 use super::schema::Kind;
 use crate::error::Error;
 use crate::seal::Sealer;
@@ -240,7 +240,16 @@ impl Pool {
         place: Place,
         found: Identity,
     ) -> Result<Link, Fault> {
-        let mut db = self.connect(path, mode)?;
+        check_beside(path)?;
+        let mut db = match self.connect(path, mode) {
+            // A folder on the way may be a symbolic link, which SQLite takes for no
+            // more than a file that it can't open.
+            Err(fault) if fault.cannot_open() => {
+                way_to(path)?;
+                return Err(fault);
+            }
+            connected => connected?,
+        };
         let current = kind.check(&db, &self.sealer)?;
         let wal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         // A reader is content with any journal; a backup that was put back has

@@ -25,6 +25,14 @@ pub(super) enum Fault {
     Said(Error),
 }
 
+impl Fault {
+    /// SQLite could not open the file, and does not say why.
+    pub(super) fn cannot_open(&self) -> bool {
+        matches!(self, Self::Sql(error)
+            if error.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+    }
+}
+
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)

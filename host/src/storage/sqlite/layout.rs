@@ -21,7 +21,8 @@
 //! It needs hard links and shared memory, which excludes FAT and most network
 //! file systems. Folders are 0700 and files 0600 whatever the umask says.
 //! No file beneath the root may be a symbolic link; the root itself may, and is
-//! resolved once.
+//! resolved once. Nothing but a regular file is ever opened as a file: to open a
+//! FIFO is to wait for whoever holds its other end.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -33,7 +34,6 @@ use super::fault::Place;
 use crate::error::Error;
 use crate::level::Level;
 use crate::seal::Digest;
-use crate::storage::limits;
 
 const KEY: &str = "store.key";
 const SESSIONS: &str = "sessions.db";
@@ -91,6 +91,19 @@ impl Layout {
                     "A store is a directory",
                     "Choose another store, or move the file away",
                 ));
+            }
+            Err(error) if fs::symlink_metadata(root).is_ok_and(|found| found.is_symlink()) => {
+                let to = fs::read_link(root).unwrap_or_default();
+                return Err(Error::unavailable(
+                    format!(
+                        "{} is a symbolic link to {}, where no folder can be reached",
+                        root.display(),
+                        to.display()
+                    ),
+                    "The folder of a store may be a link to a folder that exists",
+                    "Make that folder, or remove the link, or choose another store with --store",
+                )
+                .caused_by(error));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 make_root(root).map_err(|error| {
@@ -160,15 +173,21 @@ impl Layout {
     // The order matters: see the module's documentation.
     fn look(&self) -> Result<Found, Error> {
         Ok(Found {
-            agents: self.exists(AGENTS)?,
-            sessions: self.exists(SESSIONS)?,
-            key: self.exists(KEY)?,
+            agents: self.exists(AGENTS, cap_std::fs::Metadata::is_dir, no_folder)?,
+            sessions: self.exists(SESSIONS, cap_std::fs::Metadata::is_file, no_file)?,
+            key: self.exists(KEY, cap_std::fs::Metadata::is_file, no_file)?,
         })
     }
 
-    fn exists(&self, name: &str) -> Result<bool, Error> {
+    fn exists(
+        &self,
+        name: &str,
+        right: impl FnOnce(&cap_std::fs::Metadata) -> bool,
+        wrong: impl FnOnce(&Path) -> Error,
+    ) -> Result<bool, Error> {
         match self.dir.symlink_metadata(name) {
             Ok(found) if found.is_symlink() => Err(symlink(&self.root.join(name))),
+            Ok(found) if !right(&found) => Err(wrong(&self.root.join(name))),
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(Place::path(&self.root.join(name)).say(error.into())),
@@ -263,13 +282,48 @@ impl Layout {
 pub(super) struct Identity(u64, u64);
 
 /// The identity of the file at a path; none where there is no file.
+///
+/// # Errors
+/// Where there is something else: then it must not be opened. Whoever is told of
+/// it may be a model, so the path is in the cause alone.
 pub(super) fn identity(path: &Path) -> Result<Option<Identity>, Error> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(symlink(path)),
+        Ok(found) if !found.is_file() => Err(no_file(path)),
         Ok(found) => Ok(Some(identity_of(&found))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Place::path(path).say(error.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            way_to(path)?;
+            Ok(None)
+        }
+        Err(error) => {
+            way_to(path)?;
+            Err(Place::named(name_of(path), path).say(error.into()))
+        }
     }
+}
+
+/// Checks the files that SQLite opens by itself beside a database.
+pub(super) fn check_beside(path: &Path) -> Result<(), Error> {
+    for ending in ["-journal", "-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(ending);
+        identity(Path::new(&beside))?;
+    }
+    Ok(())
+}
+
+/// Checks the folders above a file, where the file itself could not be reached:
+/// the agent's and the one of all agents.
+pub(super) fn way_to(path: &Path) -> Result<(), Error> {
+    for folder in path.ancestors().skip(1).take(2) {
+        match fs::symlink_metadata(folder) {
+            Ok(found) if found.is_symlink() => return Err(symlink(folder)),
+            Ok(found) if !found.is_dir() => return Err(no_folder(folder)),
+            // What is not there, or can't be looked at, is said of the file.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 #[cfg(unix)]
@@ -284,14 +338,34 @@ fn identity_of(_: &fs::Metadata) -> Identity {
     Identity(0, 0)
 }
 
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
 fn symlink(path: &Path) -> Error {
-    let name = path
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     Error::unavailable(
-        format!("{name} is a symbolic link"),
-        "The files of a store are never symbolic links",
-        "Put the file itself there",
+        format!("{} is a symbolic link", name_of(path)),
+        "The files and folders of a store are never symbolic links",
+        "Put what it leads to there itself, or take the link away",
+    )
+    .caused_by(path.display().to_string())
+}
+
+fn no_file(path: &Path) -> Error {
+    Error::unavailable(
+        format!("{} is not a regular file", name_of(path)),
+        "The files of a store are regular files: no folders, pipes or devices",
+        "Take it away, and put the right file back from a backup",
+    )
+    .caused_by(path.display().to_string())
+}
+
+fn no_folder(path: &Path) -> Error {
+    Error::unavailable(
+        format!("{} is not a folder", name_of(path)),
+        "A store keeps the memories of its agents in folders",
+        "Take it away, and put the right folder back from a backup",
     )
     .caused_by(path.display().to_string())
 }
@@ -419,32 +493,10 @@ fn folder_name(agent: &str) -> String {
     name
 }
 
-/// Checks that a name can be that of a `kind` (`session`, `agent`).
-///
-/// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
-pub fn check_name(kind: &str, name: &str) -> Result<(), Error> {
-    if name.is_empty()
-        || name.len() > limits::NAME_BYTES
-        || name.trim() != name
-        || name.chars().any(char::is_control)
-        || !unicode_normalization::is_nfc(name)
-    {
-        return Err(Error::invalid(
-            format!("\"{}\" can't be the name of a {kind}", name.escape_debug()),
-            format!(
-                "A name is 1 to {} bytes of Unicode NFC text without control characters or blanks around it",
-                limits::NAME_BYTES
-            ),
-            "Choose another one",
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::check_name;
 
     #[test]
     fn folder_names_are_injective_and_safe_where_case_is_ignored() {
@@ -472,5 +524,7 @@ mod tests {
         for name in ["", " a", "a\n", "a\0b", &"x".repeat(65), "a\u{308}"] {
             assert!(check_name("session", name).is_err(), "{name}");
         }
+        let error = check_name("agent", "").expect_err("refused").to_string();
+        assert!(error.contains("name of an agent"), "{error}");
     }
 }

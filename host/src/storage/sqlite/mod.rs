@@ -36,7 +36,7 @@ use rusqlite::{Transaction, TransactionBehavior};
 use crate::error::Error;
 use crate::level::Level;
 use crate::seal::Sealer;
-use crate::storage::{Access, ControlPlane, Event, Shelves, StorageProvider};
+use crate::storage::{Access, ControlPlane, Event, Shelves, StorageProvider, check_name};
 
 mod connection;
 mod edge;
@@ -56,8 +56,6 @@ mod stamp;
 mod tests;
 mod usage;
 mod write;
-
-pub use layout::check_name;
 
 use connection::{Link, Mode, Pool};
 use event::Line;

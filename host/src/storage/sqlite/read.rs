@@ -226,7 +226,10 @@ impl Shelves for SqliteShelves {
             if let Some(record) = self.live(db, book, key)? {
                 return Ok(Some(Entry::Live(self.memory(level, record, usize::MAX)?)));
             }
-            Ok(book.tombstone(db, key)?.map(|_| Entry::Tombstone))
+            Ok(match book.tombstone(db, key)? {
+                Some(tombstone) => Some(Entry::Tombstone(tombstone.origin()?)),
+                None => None,
+            })
         })?;
         Ok(entry.flatten())
     }
@@ -293,14 +296,11 @@ impl Shelves for SqliteShelves {
             keys.iter()
                 .map(|key| {
                     if let Some(record) = self.live(db, book, key)? {
-                        return Ok(Presence {
-                            shadows: true,
-                            origin: Some(record.origin()?),
-                        });
+                        return Ok(Presence::Live(record.origin()?));
                     }
-                    Ok(Presence {
-                        shadows: book.tombstone(db, key)?.is_some(),
-                        origin: None,
+                    Ok(match book.tombstone(db, key)? {
+                        Some(tombstone) => Presence::Tombstone(tombstone.origin()?),
+                        None => Presence::Absent,
                     })
                 })
                 .collect()

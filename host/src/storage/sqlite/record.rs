@@ -34,11 +34,11 @@ const TOMBSTONE: &str = concat!(
     columns!(),
     " FROM record WHERE key = ?1 AND hides_lower = 1 AND superseded_at IS NULL"
 );
-const NEWEST_APART: &str = concat!(
+const APART: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM record WHERE key = ?1 AND standing = ?2 AND standing <> 'trusted'
-      AND superseded_at IS NULL AND deleted_at IS NULL ORDER BY version DESC LIMIT 1"
+    " FROM record WHERE standing IN ('pending', 'quarantined') AND standing <> 'trusted' AND key = ?1
+      AND superseded_at IS NULL AND deleted_at IS NULL ORDER BY version"
 );
 
 /// Which file's records, with the keys to their seals.
@@ -103,14 +103,11 @@ impl Book<'_> {
         self.one(db, TOMBSTONE, [key])
     }
 
-    /// The newest record under a key that is kept apart with that standing.
-    pub(super) fn newest_apart(
-        &self,
-        db: &Connection,
-        key: &str,
-        standing: Standing,
-    ) -> Result<Option<Record>, Fault> {
-        self.one(db, NEWEST_APART, [key, standing.name()])
+    /// The records under a key that are kept apart, oldest first.
+    pub(super) fn apart(&self, db: &Connection, key: &str) -> Result<Vec<Record>, Fault> {
+        let mut statement = db.prepare_cached(APART)?;
+        let found = statement.query_map([key], Record::read)?;
+        found.map(|record| self.checked(record?)).collect()
     }
 
     /// Writes a new record, and puts it into the index where it belongs there.

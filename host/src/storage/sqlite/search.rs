@@ -27,11 +27,13 @@
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use rusqlite::{Connection, OptionalExtension as _};
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
 
 use super::connection::interrupted;
 use super::fault::Fault;
 use super::read::SqliteShelves;
-use super::record::{Book, Record, cut};
+use super::record::{Book, cut};
 use super::schema::indexed;
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
@@ -44,13 +46,13 @@ const B: f64 = 0.75;
 
 /// Bytes of a snippet ahead of the first word that matched, to read it in its
 /// context.
-const LEAD: usize = 60;
+pub(super) const LEAD: usize = 60;
 
 /// What a text was found to match, on all visible levels.
 pub(super) struct Ranking {
     text: String,
-    /// The text as an FTS5 query.
-    query: String,
+    /// What words that match begin with.
+    stems: BTreeSet<String>,
     levels: Vec<Ranked>,
 }
 
@@ -120,8 +122,7 @@ fn words(text: &str) -> Result<Vec<&str>, Error> {
 }
 
 /// A word of a query, as the analyser sees it.
-struct Word<'a> {
-    text: &'a str,
+struct Word {
     terms: Vec<String>,
 }
 
@@ -140,19 +141,13 @@ impl Analyser {
 
     /// The words that have terms at all; of several with the same terms, the
     /// first.
-    fn analyse<'a>(&self, words: &[&'a str]) -> Result<Vec<Word<'a>>, Fault> {
+    fn analyse(&self, words: &[&str]) -> Result<Vec<Word>, Fault> {
         let tx = self.0.unchecked_transaction()?;
         let mut insert = tx.prepare_cached("INSERT INTO word (rowid, text) VALUES (?1, ?2)")?;
         for (number, word) in (0_i64..).zip(words) {
             insert.execute((number, word))?;
         }
-        let mut all: Vec<Word<'a>> = words
-            .iter()
-            .map(|text| Word {
-                text,
-                terms: Vec::new(),
-            })
-            .collect();
+        let mut all: Vec<Word> = words.iter().map(|_| Word { terms: Vec::new() }).collect();
         let mut select =
             tx.prepare_cached(r#"SELECT doc, term FROM term ORDER BY doc, "offset""#)?;
         let mut rows = select.query([])?;
@@ -191,7 +186,7 @@ impl Statistics {
     /// reckoned here is out of sight of SQLite's own watch.
     fn read(
         db: &Connection,
-        words: &[Word<'_>],
+        words: &[Word],
         in_time: &impl Fn() -> Result<(), Fault>,
     ) -> Result<Self, Fault> {
         let (records, terms) = totals(db)?;
@@ -449,9 +444,9 @@ impl SqliteShelves {
             Some(ranking) if ranking.text == text => ranking,
             _ => self.rank(text)?,
         };
-        let query = &ranking.query;
+        let stems = &ranking.stems;
         let page = match ranking.levels.iter_mut().find(|found| found.level == level) {
-            Some(found) => self.matches(found, query, after, limit)?,
+            Some(found) => self.matches(found, stems, after, limit)?,
             None => Matches::default(),
         };
         self.ranking = Some(ranking);
@@ -490,13 +485,13 @@ impl SqliteShelves {
                 hits: Vec::new(),
             })
             .collect();
-        let query: Vec<String> = words
-            .iter()
-            .map(|word| format!("\"{}\"", word.text.replace('"', "\"\"")))
-            .collect();
         Ok(Ranking {
             text: text.to_owned(),
-            query: query.join(" OR "),
+            stems: words
+                .into_iter()
+                .flat_map(|word| word.terms)
+                .map(stem)
+                .collect(),
             levels,
         })
     }
@@ -504,7 +499,7 @@ impl SqliteShelves {
     fn matches(
         &self,
         found: &mut Ranked,
-        query: &str,
+        stems: &BTreeSet<String>,
         after: usize,
         limit: usize,
     ) -> Result<Matches, Error> {
@@ -529,7 +524,7 @@ impl SqliteShelves {
                         continue;
                     }
                 };
-                let snippet = snippet(db, query, &record)?;
+                let snippet = snippet(&record.content, stems);
                 page.items.push(Match {
                     memory: self.memory(found.level, record, limits::EXCERPT_BYTES)?,
                     score: hit.score,
@@ -583,32 +578,69 @@ impl SqliteShelves {
     }
 }
 
-/// The part of a record's content around the first word that matched.
-fn snippet(db: &Connection, query: &str, record: &Record) -> Result<String, Fault> {
-    if record.content.len() <= limits::SNIPPET_BYTES {
-        return Ok(record.content.clone());
+/// The part of a content around the first word that matched.
+///
+/// FTS5's own `snippet()` takes time in the square of the matches, in one step that
+/// nothing can interrupt. This one walks through the content once. It knows a word
+/// by its stem, which nearly always is how the word begins; where it knows none, the
+/// snippet is how the content begins.
+fn snippet(content: &str, stems: &BTreeSet<String>) -> String {
+    if content.len() <= limits::SNIPPET_BYTES {
+        return content.to_owned();
     }
-    // Marks the match with a character that the content does not hold.
-    let mark = ('\u{e000}'..='\u{f8ff}')
-        .find(|mark| !record.content.contains(*mark))
-        .unwrap_or('\u{e000}');
-    let marked: Option<String> = db
-        .prepare_cached(
-            "SELECT snippet(memory_fts, 1, ?2, ?2, '', 64) FROM memory_fts
-             WHERE memory_fts MATCH ?1 AND rowid = ?3",
-        )?
-        .query_row((query, mark.to_string(), record.seq), |row| row.get(0))
-        .optional()?;
-    let marked = marked.unwrap_or_default();
-    let first = marked.find(mark).unwrap_or(0);
-    let text = marked.replace(mark, "");
-    // Text ahead of the first mark is the same in both.
-    let from = if text.len().saturating_sub(first) + LEAD >= limits::SNIPPET_BYTES {
-        first.saturating_sub(LEAD)
-    } else {
-        text.len().saturating_sub(limits::SNIPPET_BYTES)
-    };
-    let from = text.ceil_char_boundary(from.min(first));
-    let text = text.get(from..).unwrap_or_default();
-    Ok(cut(text.to_owned(), limits::SNIPPET_BYTES))
+    let first = words_at(content)
+        .find(|(_, word)| begins_with_a_stem(word, stems))
+        .map_or(0, |(at, _)| at);
+    // As much of the content as fits, with something ahead of the match.
+    let latest = content.len().saturating_sub(limits::SNIPPET_BYTES);
+    let from = content.ceil_char_boundary(first.saturating_sub(LEAD).min(latest));
+    let text = content.get(from..).unwrap_or_default();
+    cut(text.to_owned(), limits::SNIPPET_BYTES)
+}
+
+/// The runs of letters and digits, with where they begin.
+fn words_at(content: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = content;
+    std::iter::from_fn(move || {
+        let start = rest.find(char::is_alphanumeric)?;
+        let from = rest.get(start..)?;
+        let end = from
+            .find(|c: char| !c.is_alphanumeric() && !is_combining_mark(c))
+            .unwrap_or(from.len());
+        let (word, after) = from.split_at_checked(end)?;
+        rest = after;
+        let at = content.len().checked_sub(from.len())?;
+        Some((at, word))
+    })
+}
+
+/// What a word that has this term begins with: Porter ends a stem in `i` where the
+/// word has `y`.
+fn stem(term: String) -> String {
+    let folded: String = folded(&term).collect();
+    match folded.strip_suffix('i') {
+        Some(shorter) if !shorter.is_empty() => shorter.to_owned(),
+        _ => folded,
+    }
+}
+
+/// Without marks and case.
+fn folded(text: &str) -> impl Iterator<Item = char> {
+    text.nfd()
+        .filter(|c| !is_combining_mark(*c))
+        .flat_map(char::to_lowercase)
+}
+
+/// Whether a word begins with one of the stems.
+fn begins_with_a_stem(word: &str, stems: &BTreeSet<String>) -> bool {
+    // No word needs more characters to be known.
+    const LONGEST: usize = 64;
+    let mut beginning = String::with_capacity(LONGEST);
+    for c in folded(word).take(LONGEST) {
+        beginning.push(c);
+        if stems.contains(&beginning) {
+            return true;
+        }
+    }
+    false
 }

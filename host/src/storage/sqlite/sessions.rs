@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
 use crate::provenance::Origin;
 use crate::seal::{Encoder, Purpose, Sealer};
-use crate::storage::{ControlPlane, NewSession, SessionRow};
+use crate::storage::{ControlPlane, NewSession, SessionRow, check_name};
 
 const COLUMNS: &str =
     "name, agent, taint, clearance, origin, observed, created_at, updated_at, seal";
@@ -108,8 +108,8 @@ impl ControlPlane for SqliteStorage {
     }
 
     fn create(&self, new: &NewSession, now: Instant) -> Result<(SessionRow, bool), Error> {
-        super::check_name("session", &new.name)?;
-        super::check_name("agent", &new.agent)?;
+        check_name("session", &new.name)?;
+        check_name("agent", &new.agent)?;
         let row = SessionRow {
             name: new.name.clone(),
             agent: new.agent.clone(),
@@ -148,26 +148,30 @@ impl ControlPlane for SqliteStorage {
     }
 
     fn raise(&self, name: &str, level: Level, now: Instant) -> Result<SessionRow, Error> {
-        let (row, changed) = self
+        let row = Self::load(self, name)?.ok_or_else(|| no_such_session(name))?;
+        let raised = row.having_observed(level, now);
+        if raised == row {
+            return Ok(row);
+        }
+        // The line comes first, so that no raise is without one: where it can't
+        // be written nothing is raised, and the caller hears so. A crash between
+        // the two leaves a line of a raise that was not done.
+        let within = can_flow_to(level, raised.clearance);
+        self.inner.append(
+            &raised.agent,
+            raised.trail(level),
+            Line {
+                at: &now.to_sql(),
+                kind: "raise",
+                session: &raised.name,
+                origin: raised.origin,
+                record: None,
+                detail: (!within).then_some("above-clearance"),
+            },
+        )?;
+        let (row, _) = self
             .inner
             .change(name, |row| row.having_observed(level, now))?;
-        if changed {
-            // The raise is durable by now. Where the line can't be written the
-            // caller hears so, and the raise stands: it must not be lost.
-            let within = can_flow_to(level, row.clearance);
-            self.inner.append(
-                &row.agent,
-                row.trail(level),
-                Line {
-                    at: &now.to_sql(),
-                    kind: "raise",
-                    session: &row.name,
-                    origin: row.origin,
-                    record: None,
-                    detail: (!within).then_some("above-clearance"),
-                },
-            )?;
-        }
         Ok(row)
     }
 

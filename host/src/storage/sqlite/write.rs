@@ -155,8 +155,13 @@ impl SqliteShelves {
             Some(record) if self.is_live(db, book, record)? => Some(record),
             _ => None,
         };
+        let tombstone = book.tombstone(db, &draft.key)?;
         let outcome = if origin == Origin::Tool {
             Outcome::Quarantined
+        } else if let Some(tombstone) = &tombstone
+            && tombstone.origin()?.outranks(origin)
+        {
+            Outcome::Pending
         } else if let Some(live) = live
             && live.origin()?.outranks(origin)
         {
@@ -191,11 +196,30 @@ impl SqliteShelves {
         let there = match outcome {
             Outcome::Unchanged => live.cloned(),
             // Saying again what already waits adds nothing.
-            Outcome::Pending | Outcome::Quarantined => book
-                .newest_apart(db, &draft.key, standing)?
-                .filter(|waiting| same(waiting) && !waiting.has_expired(&self.now)),
+            Outcome::Pending | Outcome::Quarantined => {
+                book.apart(db, &draft.key)?.into_iter().find(|waiting| {
+                    waiting.standing == standing.name()
+                        && same(waiting)
+                        && !waiting.has_expired(&self.now)
+                })
+            }
             Outcome::Created | Outcome::Updated => None,
         };
+        for waiting in book.apart(db, &draft.key)? {
+            let is_answered = match outcome {
+                // Once the person has spoken nothing waits any more.
+                Outcome::Created | Outcome::Updated | Outcome::Unchanged => origin == Origin::User,
+                // Of what is saved again and again only the last waits.
+                Outcome::Pending | Outcome::Quarantined => {
+                    there.is_none()
+                        && waiting.standing == standing.name()
+                        && !waiting.origin()?.outranks(origin)
+                }
+            };
+            if is_answered {
+                self.supersede(db, book, waiting)?;
+            }
+        }
         if let Some(record) = there {
             return self.receipt(outcome, &record);
         }
@@ -227,7 +251,7 @@ impl SqliteShelves {
             content: draft.content.clone(),
         };
         if standing == Standing::Trusted {
-            if let Some(tombstone) = book.tombstone(db, &draft.key)? {
+            if let Some(tombstone) = tombstone {
                 self.supersede(db, book, tombstone)?;
             }
             if let Some(previous) = previous {
@@ -369,20 +393,41 @@ impl SqliteShelves {
             return Ok(Err(too_trusted("hidden")));
         }
         let deleted = live.as_ref().map(|record| record.id.clone());
-        let record = match live {
-            Some(mut record) => {
-                book.end(db, &mut record, |record| {
-                    record.deleted_at = Some(self.now.clone());
-                    record.hides_lower = hide_lower;
+        let old = book.tombstone(db, key)?;
+        let hides = match &old {
+            None => live.is_some() || lower == Lower::Live,
+            // One of somebody less trusted leaves more in sight.
+            Some(old) => lower == Lower::Live && self.access.origin.outranks(old.origin()?),
+        };
+        let hides = hide_lower && hides;
+        if live.is_none() && !hides {
+            return Ok(Ok(None));
+        }
+        let mut ended = live;
+        if let Some(record) = &mut ended {
+            book.end(db, record, |record| {
+                record.deleted_at = Some(self.now.clone());
+            })?;
+        }
+        if self.access.origin == Origin::User {
+            for mut waiting in book.apart(db, key)? {
+                book.end(db, &mut waiting, |waiting| {
+                    waiting.deleted_at = Some(self.now.clone());
                 })?;
-                record
             }
-            None if lower == Lower::Live && book.tombstone(db, key)?.is_none() => {
-                let mut record = self.bare_tombstone(db, key)?;
-                book.insert(db, &mut record)?;
-                record
+        }
+        // A tombstone is a row of its own: it has the authority of whoever
+        // deletes, not of whoever wrote.
+        if hides {
+            if let Some(old) = old {
+                self.supersede(db, book, old)?;
             }
-            None => return Ok(Ok(None)),
+            let mut tombstone = self.tombstone(db, key)?;
+            book.insert(db, &mut tombstone)?;
+            ended.get_or_insert(tombstone);
+        }
+        let Some(record) = ended else {
+            return Ok(Ok(None));
         };
         let named = Some((record.id.as_str(), key));
         let detail = hide_lower.then_some("hide-lower");
@@ -390,8 +435,8 @@ impl SqliteShelves {
         Ok(Ok(deleted))
     }
 
-    /// A tombstone where the level had no version of its own.
-    fn bare_tombstone(&self, db: &Connection, key: &str) -> Result<Record, Fault> {
+    /// A tombstone by this session.
+    fn tombstone(&self, db: &Connection, key: &str) -> Result<Record, Fault> {
         Ok(Record {
             seq: 0,
             id: self.new_id()?,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::clock::{Clock as _, SystemClock};
-use crate::storage::Filter;
+use crate::storage::{Filter, Presence};
 
 fn millis(millis: i64) -> Instant {
     Instant::from_millis(millis).unwrap()
@@ -43,7 +43,7 @@ fn there(store: &Store, taint: Level, now: Instant) -> bool {
             .items
             .is_empty(),
         !shelves.page(P, &tagged, None, 9).unwrap().items.is_empty(),
-        shelves.present(P, &["k".to_owned()]).unwrap()[0].shadows,
+        shelves.present(P, &["k".to_owned()]).unwrap()[0] != Presence::Absent,
         !shelves.versions(P, "k", None, 9).unwrap().items.is_empty(),
         !shelves.stale(P, last, None, 9).unwrap().items.is_empty(),
         shelves.counts(P).unwrap().live == 1,

@@ -147,7 +147,7 @@ fn a_symbolic_link_in_place_of_any_file_is_refused() {
             open(&store.root())
                 .and_then(|storage| storage.open(access(P, Origin::Agent))?.fetch(P, "a")),
         );
-        assert!(text.contains("symbolic link"), "{name}: {text}");
+        assert!(text.contains("is a symbolic link"), "{name}: {text}");
         let written = open(&store.root()).and_then(|storage| {
             storage
                 .open(access(P, Origin::Agent))?
@@ -155,6 +155,113 @@ fn a_symbolic_link_in_place_of_any_file_is_refused() {
         });
         assert!(written.is_err(), "{name}");
     }
+}
+
+/// Puts something in place of a file or folder of a store, opens it again, and
+/// reads and writes: what is said of it. It must not hang.
+fn replaced(name: &str, put: impl FnOnce(&Path)) -> (String, String) {
+    let store = Store::new();
+    store.save(P, "a", "b");
+    let path = store.root().join(name);
+    // A file beside a database may have gone with its last connection.
+    if path.is_dir() {
+        fs::remove_dir_all(&path).unwrap();
+    } else {
+        drop(fs::remove_file(&path));
+    }
+    put(&path);
+    let root = store.root();
+    let (sender, said) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let read = open(&root)
+            .and_then(|storage| storage.open(access(P, Origin::Agent))?.fetch(P, "a"))
+            .map(|_| ());
+        let written = open(&root)
+            .and_then(|storage| {
+                storage
+                    .open(access(P, Origin::Agent))?
+                    .put(&draft("c", "d"))
+            })
+            .map(|_| ());
+        sender.send((read, written)).unwrap();
+    });
+    let (read, written) = said
+        .recv_timeout(Duration::from_secs(30))
+        .unwrap_or_else(|_| panic!("{name} hangs"));
+    let said = (unavailable(read), unavailable(written));
+    for text in [&said.0, &said.1] {
+        assert!(!text.contains("log"), "{name}: {text}");
+        assert!(!text.contains('/'), "{name}: {text}");
+    }
+    said
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_refused_and_not_waited_for() {
+    for name in [
+        "store.key",
+        "sessions.db",
+        "sessions.db-journal",
+        "sessions.db-wal",
+        "agents/main/public.db",
+        "agents/main/public.db-journal",
+    ] {
+        let (read, written) = replaced(name, |path| {
+            let made = std::process::Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+        });
+        let file = name.rsplit('/').next().unwrap();
+        for text in [read, written] {
+            assert!(
+                text.starts_with(&format!("{file} is not a regular file")),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_stands_in_place_of_a_file_or_folder_is_named() {
+    let folder = |path: &Path| fs::create_dir(path).unwrap();
+    for name in ["store.key", "sessions.db", "agents/main/public.db"] {
+        let (read, written) = replaced(name, folder);
+        for text in [read, written] {
+            assert!(text.contains("is not a regular file"), "{name}: {text}");
+        }
+    }
+    let file = |path: &Path| fs::write(path, "x").unwrap();
+    for name in ["agents", "agents/main"] {
+        let (read, written) = replaced(name, file);
+        for text in [read, written] {
+            assert!(text.contains("is not a folder"), "{name}: {text}");
+        }
+    }
+    // One that leads nowhere, and one that leads to another agent's files.
+    for elsewhere in ["/nowhere/at/all", "/"] {
+        for name in ["agents", "agents/main"] {
+            let (read, written) = replaced(name, |path| symlink(elsewhere, path).unwrap());
+            for text in [read, written] {
+                assert!(text.contains("is a symbolic link"), "{name}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_root_that_is_a_link_to_nowhere_says_so() {
+    let folder = folder();
+    let link = folder.path().join("link");
+    for target in ["missing", "link"] {
+        drop(fs::remove_file(&link));
+        symlink(folder.path().join(target), &link).unwrap();
+        let text = unavailable(open(&link));
+        assert!(text.contains("is a symbolic link to"), "{text}");
+        assert!(text.contains(target) && !text.contains("log"), "{text}");
+    }
+    fs::create_dir(folder.path().join("missing")).unwrap();
+    drop(fs::remove_file(&link));
+    symlink(folder.path().join("missing"), &link).unwrap();
+    open(&link).unwrap();
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn tagged(key: &str, tags: &[&str]) -> Draft {
 fn content(entry: Option<Entry>) -> Option<String> {
     entry.map(|entry| match entry {
         Entry::Live(memory) => memory.content,
-        Entry::Tombstone => "†".to_owned(),
+        Entry::Tombstone(_) => "†".to_owned(),
     })
 }
 

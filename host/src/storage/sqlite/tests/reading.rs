@@ -203,17 +203,15 @@ fn presence_is_told_in_the_order_asked() {
     store.save(P, "a", "x");
     let ask = ["a", "none", "u", "a"].map(str::to_owned);
     let told = store.agent(P).present(P, &ask).unwrap();
-    let origins: Vec<Option<Origin>> = told.iter().map(|one| one.origin).collect();
     assert_eq!(
-        origins,
+        told,
         [
-            Some(Origin::Agent),
-            None,
-            Some(Origin::User),
-            Some(Origin::Agent)
+            Presence::Live(Origin::Agent),
+            Presence::Absent,
+            Presence::Live(Origin::User),
+            Presence::Live(Origin::Agent)
         ]
     );
-    assert_eq!(told[1], Presence::default());
     let many = vec!["k".to_owned(); limits::PRESENT + 1];
     assert_eq!(
         store.agent(P).present(P, &many).unwrap_err().kind(),

@@ -1,7 +1,7 @@
 //! What was altered is never served.
 
 use super::*;
-use crate::storage::Filter;
+use crate::storage::{Filter, Presence};
 
 /// Every way of reading the record `k` of PUBLIC.
 fn readings(store: &Store) -> Vec<(&'static str, Result<bool, Error>)> {
@@ -23,7 +23,9 @@ fn readings(store: &Store) -> Vec<(&'static str, Result<bool, Error>)> {
         ),
         (
             "present",
-            shelves.present(P, &keys).map(|told| told[0].shadows),
+            shelves
+                .present(P, &keys)
+                .map(|told| told[0] != Presence::Absent),
         ),
     ]
 }

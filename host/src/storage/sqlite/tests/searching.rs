@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::storage::sqlite::search::LEAD;
 use crate::storage::{Match, limits};
 
 #[test]
@@ -443,5 +444,35 @@ proptest! {
         let store = Store::new();
         store.save(P, "k", &format!("x{text}"));
         prop_assert!(store.agent(P).search(P, &text, 0, 10).is_ok());
+    }
+}
+
+#[test]
+fn a_snippet_takes_no_longer_for_many_matches() {
+    let store = Store::new();
+    store.save(P, "k", &"a ".repeat(limits::CONTENT_BYTES / 2));
+    let began = std::time::Instant::now();
+    let found = store.agent(P).search(P, "a", 0, 10).unwrap();
+    assert_eq!(found.items.len(), 1);
+    // FTS5's own snippet() takes minutes for this.
+    assert!(began.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn a_snippet_begins_shortly_before_the_first_word_that_matches() {
+    let store = Store::new();
+    let padding = "lorem ipsum ".repeat(40);
+    for (key, word, query) in [
+        ("plain", "heliotrope", "heliotropes"),
+        ("stemmed", "Happiness", "happy"),
+        ("accented", "CAFÉS", "cafe"),
+        ("script", "Сергей", "сергей"),
+    ] {
+        store.save(P, key, &format!("{padding}{word} {padding}"));
+        let found = store.agent(P).search(P, query, 0, 1).unwrap();
+        let snippet = &found.items[0].snippet;
+        assert!(snippet.contains(word), "{key}: {snippet}");
+        assert!(snippet.len() <= limits::SNIPPET_BYTES);
+        assert!(snippet.find(word).unwrap() <= LEAD + 3, "{key}: {snippet}");
     }
 }

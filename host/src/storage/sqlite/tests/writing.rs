@@ -238,7 +238,7 @@ fn what_is_less_trusted_waits_instead_of_replacing() {
         (same.outcome, same.origin),
         (Outcome::Unchanged, Origin::User)
     );
-    assert_eq!(store.agent(P).counts(P).unwrap().pending, 2);
+    assert_eq!(store.agent(P).counts(P).unwrap().pending, 1);
 }
 
 #[test]
@@ -332,13 +332,7 @@ fn a_tombstone_hides_lower_versions_until_the_key_is_saved_again() {
         assert_eq!(store.seen(C, C, "k").as_deref(), Some("†"));
         assert_eq!(store.seen(P, P, "k").as_deref(), Some("low"));
         let present = store.agent(C).present(C, &["k".to_owned()]).unwrap();
-        assert_eq!(
-            present,
-            [Presence {
-                shadows: true,
-                origin: None
-            }]
-        );
+        assert_eq!(present, [Presence::Tombstone(Origin::Agent)]);
         assert_eq!(store.agent(C).retire("k", true).unwrap(), None);
         assert_eq!(store.agent(C).counts(C).unwrap().live, 0);
         store.save(C, "k", "again");
@@ -573,4 +567,65 @@ fn the_index_holds_just_what_stands() {
     assert_eq!(bad, ["ok"]);
     let mut foreign = db.prepare("PRAGMA foreign_key_check").unwrap();
     assert!(foreign.query([]).unwrap().next().unwrap().is_none());
+}
+
+#[test]
+fn a_tombstone_has_the_authority_of_whoever_deleted() {
+    let store = Store::new();
+    let keys = ["k".to_owned()];
+    store.save(C, "k", "the model's");
+    store.user(C).retire("k", true).unwrap();
+    let there = store.agent(C).present(C, &keys).unwrap();
+    assert_eq!(there, [Presence::Tombstone(Origin::User)]);
+
+    // The model does not save it away, nor with it what it hides.
+    let receipt = store.save(C, "k", "again");
+    assert_eq!(receipt.outcome, Outcome::Pending);
+    let there = store.agent(C).present(C, &keys).unwrap();
+    assert_eq!(there, [Presence::Tombstone(Origin::User)]);
+    store.user(C).put(&draft("k", "so be it")).unwrap();
+    let there = store.agent(C).present(C, &keys).unwrap();
+    assert_eq!(there, [Presence::Live(Origin::User)]);
+}
+
+#[test]
+fn the_person_replaces_the_models_tombstone_by_their_own() {
+    let store = Store::new();
+    let keys = ["k".to_owned()];
+    store.save(P, "k", "below");
+    store.agent(C).retire("k", true).unwrap();
+    let there = || store.agent(C).present(C, &keys).unwrap();
+    assert_eq!(there(), [Presence::Tombstone(Origin::Agent)]);
+    // What the person says below since then is not hidden by it.
+    store
+        .user(P)
+        .put(&draft("k", "said by the person"))
+        .unwrap();
+    store.user(C).retire("k", true).unwrap();
+    assert_eq!(there(), [Presence::Tombstone(Origin::User)]);
+}
+
+#[test]
+fn of_what_waits_under_a_key_only_the_last_does_and_nothing_once_the_person_spoke() {
+    let waiting = |store: &Store| {
+        let counts = store.agent(P).counts(P).unwrap();
+        (counts.pending, counts.quarantined)
+    };
+    for end in ["save", "save the same", "delete"] {
+        let store = Store::new();
+        store.user(P).put(&draft("k", "v1")).unwrap();
+        for content in ["v2", "v2", "v3", "v2"] {
+            let receipt = store.save(P, "k", content);
+            assert_eq!(receipt.outcome, Outcome::Pending);
+            let mut tool = store.open(access(P, Origin::Tool));
+            tool.put(&draft("k", content)).unwrap();
+            assert_eq!(waiting(&store), (1, 1));
+        }
+        match end {
+            "save" => drop(store.user(P).put(&draft("k", "v2")).unwrap()),
+            "save the same" => drop(store.user(P).put(&draft("k", "v1")).unwrap()),
+            _ => drop(store.user(P).retire("k", false).unwrap()),
+        }
+        assert_eq!(waiting(&store), (0, 0), "{end}");
+    }
 }
