@@ -230,6 +230,7 @@ impl Host for FakeHost {
             self.books.borrow_mut()[own].edges.push(Edge {
                 old_id: old_id.clone(),
                 new_id: record.id.clone(),
+                old_key: Some(key.clone()),
                 new_key: Some(draft.key.clone()),
                 at: self.now,
             });

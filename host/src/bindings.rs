@@ -242,6 +242,7 @@ impl storage_import::HostShelf for RemoraView<'_> {
                 .map(|edge| storage_import::Edge {
                     old_id: edge.old_id,
                     new_id: edge.new_id,
+                    old_key: edge.old_key,
                     new_key: edge.new_key,
                     at: edge.at.millis(),
                 })

@@ -277,7 +277,7 @@ fn keys(server: &mut Server) -> Vec<String> {
 }
 
 #[test]
-fn introduces_itself_with_instructions_and_with_tools_alone() {
+fn introduces_itself_with_instructions_and_what_it_offers() {
     let place = Place::new();
     let mut server = place.serve(&["--ephemeral"]);
     let introduced = server.initialize();
@@ -288,8 +288,13 @@ fn introduces_itself_with_instructions_and_with_tools_alone() {
         env!("CARGO_PKG_VERSION")
     );
     let capabilities = introduced["capabilities"].as_object().expect("an object");
-    assert_eq!(capabilities.keys().collect::<Vec<_>>(), ["tools"]);
-    assert_ne!(introduced["capabilities"]["tools"]["listChanged"], true);
+    assert_eq!(
+        capabilities.keys().collect::<Vec<_>>(),
+        ["prompts", "resources", "tools"]
+    );
+    for offered in capabilities.values() {
+        assert_ne!(offered["listChanged"], true);
+    }
     let spine = place.run_well(&["spine"]);
     let instructions = introduced["instructions"].as_str().expect("a text");
     assert_eq!(instructions.trim_end(), spine.trim_end());

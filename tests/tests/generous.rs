@@ -302,6 +302,7 @@ impl storage::HostShelf for Generous {
                 Some(Edge {
                     old_id,
                     new_id: memory.id.clone(),
+                    old_key: Some(memory.key.clone()),
                     new_key: Some(memory.key.clone()),
                     at: 0,
                 })

@@ -150,7 +150,7 @@ impl<H: Host> Tools<'_, H> {
             let mut past = Past {
                 current: current.as_ref() == Some(&memory.id),
                 superseded_by: lineage.superseded_by(memory, newer),
-                supersedes: lineage.supersedes(memory, &memories),
+                supersedes: lineage.supersedes(memory),
                 memory: memory.clone(),
             };
             past.memory.superseded_at = memory
@@ -202,7 +202,7 @@ impl Lineage {
         let named: BTreeSet<&String> = lineage
             .edges
             .iter()
-            .filter_map(|edge| edge.new_key.as_ref())
+            .flat_map(|edge| edge.old_key.iter().chain(&edge.new_key))
             .collect();
         let named: Vec<String> = named.into_iter().cloned().collect();
         if named.is_empty() {
@@ -242,15 +242,16 @@ impl Lineage {
             .then(|| old.key.clone())
     }
 
-    /// The key, where the place that a version took is that of another one of `versions`:
-    /// a lower one, named deliberately. The contract's edges name no older record's key, so
-    /// what stood under other keys can't be told here.
-    fn supersedes(&self, new: &Memory, versions: &[Memory]) -> Vec<String> {
-        let old = self
+    /// The keys of what a version took the place of, other than earlier versions on its own
+    /// level.
+    fn supersedes(&self, new: &Memory) -> Vec<String> {
+        let keys: BTreeSet<&String> = self
             .edges
             .iter()
             .filter(|edge| edge.new_id == new.id)
-            .find_map(|edge| versions.iter().find(|old| old.id == edge.old_id));
-        Vec::from_iter(old.map(|old| old.key.clone()))
+            .filter_map(|edge| edge.old_key.as_ref())
+            .filter(|key| !self.hidden.contains(*key))
+            .collect();
+        keys.into_iter().cloned().collect()
     }
 }

@@ -168,7 +168,9 @@ pub struct Edge {
     pub old_id: String,
     /// The id of the record that took it. That record may be gone.
     pub new_id: String,
-    /// Its key, while it is one that a history shows.
+    /// The key of the older one, while a history shows it.
+    pub old_key: Option<String>,
+    /// The key of the newer one, while a history shows it.
     pub new_key: Option<String>,
     /// When.
     pub at: Instant,

@@ -185,9 +185,9 @@ pub(super) fn review(host: &FakeHost, days: u32) -> Vec<Memory> {
     all
 }
 
-/// A version's id, whether it is current, when and by what its place was taken, and whether
-/// it took that of another one.
-pub(super) type Told = (String, bool, Option<Instant>, Option<String>, bool);
+/// A version's id, whether it is current, when and by what its place was taken, and the keys
+/// of what it took the place of.
+pub(super) type Told = (String, bool, Option<Instant>, Option<String>, Vec<String>);
 
 pub(super) fn history(host: &FakeHost, key: &str) -> Vec<Told> {
     let mut versions: Vec<Memory> = Vec::new();
@@ -218,12 +218,15 @@ pub(super) fn history(host: &FakeHost, key: &str) -> Vec<Told> {
                 let named = edges.into_iter().filter(|(_, key)| !hidden(key)).min();
                 named.map(|(_, key)| key)
             };
-            let took = versions.iter().any(|old| {
-                host.books.borrow()[..=host.taint as usize]
-                    .iter()
-                    .flat_map(|book| &book.edges)
-                    .any(|edge| edge.old_id == old.id && edge.new_id == memory.id)
-            });
+            let mut took: Vec<String> = host.books.borrow()[..=host.taint as usize]
+                .iter()
+                .flat_map(|book| &book.edges)
+                .filter(|edge| edge.new_id == memory.id)
+                .map(|edge| edge.old_key.clone().unwrap())
+                .filter(|key| !(0..=host.taint as usize).any(|l| has_tombstone(host, l, key)))
+                .collect();
+            took.sort();
+            took.dedup();
             (
                 memory.id.clone(),
                 current.as_ref().is_some_and(|(m, _)| m.id == memory.id),

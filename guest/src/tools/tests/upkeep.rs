@@ -697,7 +697,7 @@ proptest! {
                     past.current,
                     past.memory.superseded_at,
                     past.superseded_by,
-                    !past.supersedes.is_empty(),
+                    past.supersedes,
                 ))
                 .collect();
             prop_assert_eq!(got, naive::history(&host, key));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use remora_host::storage::SqliteStorage;
 use remora_host::storage::sqlite::operator::RestoreOptions;
+use remora_host::{Error, ErrorKind};
 
 use super::progress::Line;
 use super::{counted, now};
@@ -33,7 +34,8 @@ pub(super) fn run(context: &mut Context<'_>, args: &RestoreArgs) -> anyhow::Resu
     let mut line = Line::new();
     let report = SqliteStorage::restore(&args.backup, &store, now(), &options, &mut |progress| {
         line.tell(&progress);
-    })?;
+    })
+    .map_err(in_options)?;
     drop(line);
     if context.globals.json {
         super::json(context, &report)?;
@@ -79,4 +81,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &RestoreArgs) -> anyhow::Resu
         context.console.note(warning)?;
     }
     Ok(Exit::Done)
+}
+
+/// The library's remedy in the words of the command line.
+fn in_options(error: Error) -> Error {
+    if error.kind() != ErrorKind::Refused {
+        return error;
+    }
+    let remedy = error.remedy().replace("with force", "with --force");
+    Error::new(error.kind(), error.what(), error.allowed(), remedy)
 }

@@ -47,7 +47,7 @@ impl SqliteShelves {
                     continue;
                 }
                 record.superseded_at = self.superseded(level, &record)?;
-                if !page.add(self.memory(level, record, usize::MAX)?) {
+                if !page.add(self.memory(level, record, limits::EXCERPT_BYTES)?) {
                     break;
                 }
             }
@@ -81,7 +81,8 @@ impl SqliteShelves {
             ));
         }
         self.shelf(level)?;
-        self.open(|other| other == level)?;
+        // The older record stands here or lower.
+        self.open(|other| can_flow_to(other, level))?;
         let edges = self.on(self.shelf(level)?, |db, book| {
             let mut edges = BTreeMap::new();
             for id in ids {
@@ -103,11 +104,19 @@ impl SqliteShelves {
     }
 
     fn edge(&self, db: &Connection, book: &Book<'_>, edge: EdgeRow) -> Result<Edge, Fault> {
+        let older = match self.shelves().iter().find(|s| s.file.level.name() == edge.old_level) {
+            Some(shelf) => self.on(shelf, |db, book| book.by_id(db, &edge.old_id))?,
+            None => None,
+        };
         let newer = book.by_id(db, &edge.new_id)?;
+        let key = |record: Option<Record>| {
+            record
+                .filter(|record| record.is_history(&self.now))
+                .map(|record| record.key)
+        };
         Ok(Edge {
-            new_key: newer
-                .filter(|newer| newer.is_history(&self.now))
-                .map(|newer| newer.key),
+            old_key: key(older.flatten()),
+            new_key: key(newer),
             at: Instant::from_sql(&edge.at).ok_or(Fault::Altered("an edge can't be read"))?,
             old_id: edge.old_id,
             new_id: edge.new_id,

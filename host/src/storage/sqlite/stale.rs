@@ -87,7 +87,7 @@ impl SqliteShelves {
             let mut page = Filling::new(rows);
             for (_, id) in queue {
                 if let Some(record) = book.by_id(&tx, &id)?
-                    && !page.add(self.memory(level, record, usize::MAX)?)
+                    && !page.add(self.memory(level, record, limits::EXCERPT_BYTES)?)
                 {
                     break;
                 }

@@ -13,10 +13,10 @@
 //! - what a purge erased from this store is not brought in;
 //! - of two records that would both be live under a key, the more trusted stays
 //!   so, of equally trusted ones the later, and of equally late ones that of the
-//!   higher version or else id. The other becomes superseded; if it is the later and only
-//!   less trusted, it waits for a person instead. What has expired goes behind
-//!   all else, and tombstones count as records.
-//!   So it does not matter in which order two exports are imported;
+//!   higher version or else id. The other becomes superseded; if it is the later
+//!   and only less trusted, it waits for a person instead. What has expired goes
+//!   behind all else, and tombstones count as records. So it does not matter in
+//!   which order two exports are imported;
 //! - an edge hides a record that is live here only if what took its place is here
 //!   as well, and no less trusted; nor does a tool's stamp confirm anything;
 //! - an erasure is kept in mind, but erases nothing that is still here;

@@ -115,6 +115,7 @@ fn another_memory_that_took_the_place_shows_only_to_those_who_see_it() {
     let edge = Edge {
         old_id: old.id.clone(),
         new_id: new.id.clone(),
+        old_key: Some("k".to_owned()),
         new_key: Some("newer".to_owned()),
         at: at(7),
     };
