@@ -24,8 +24,18 @@ use remora_host::{Instant, Level, Origin};
 
 /// In this order, since some change what the next ones find.
 const COMMANDS: [&str; 12] = [
-    "stats", "digest", "unused", "verify", "audit", "backup", "restore", "export", "import",
-    "purge", "prune", "retention",
+    "stats",
+    "digest",
+    "unused",
+    "verify",
+    "audit",
+    "backup",
+    "restore",
+    "export",
+    "import",
+    "purge",
+    "prune",
+    "retention",
 ];
 
 /// When the records are saved.
@@ -36,9 +46,16 @@ fn main() {
     if let [flag, command, store, records] = arguments.as_slice()
         && flag == "--command"
     {
-        return child(command, Path::new(store), records.parse().expect("a number"));
+        return child(
+            command,
+            Path::new(store),
+            records.parse().expect("a number"),
+        );
     }
-    let numbers: Vec<usize> = arguments.iter().filter_map(|arg| arg.parse().ok()).collect();
+    let numbers: Vec<usize> = arguments
+        .iter()
+        .filter_map(|arg| arg.parse().ok())
+        .collect();
     let numbers = if numbers.is_empty() {
         vec![10_000, 100_000]
     } else {
@@ -49,7 +66,10 @@ fn main() {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let store = folder.path().join("store");
         println!("\n{records} records");
-        println!("{:<10} {:>12} {:>14} {:>8}", "command", "time ms", "peak MB", "growth");
+        println!(
+            "{:<10} {:>12} {:>14} {:>8}",
+            "command", "time ms", "peak MB", "growth"
+        );
         run("fill", &store, records, None);
         let mut times = Vec::new();
         for (number, command) in COMMANDS.into_iter().enumerate() {
@@ -74,7 +94,9 @@ fn run(command: &str, store: &Path, records: usize, smaller: Option<f64>) -> f64
         String::from_utf8_lossy(&output.stderr)
     );
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut numbers = told.split_whitespace().map(|n| n.parse::<f64>().expect("a number"));
+    let mut numbers = told
+        .split_whitespace()
+        .map(|n| n.parse::<f64>().expect("a number"));
     let mut next = || numbers.next().expect("a number");
     let (time, peak) = (next(), next());
     let growth = smaller.map_or_else(String::new, |smaller| format!("{:.1}", time / smaller));
@@ -107,7 +129,9 @@ fn act(command: &str, operator: &Operator<'_>, root: &Path, records: usize) {
             assert_eq!(digest.len(), records);
         }
         "unused" => {
-            let unused = operator.unused(None, Duration::from_secs(60)).expect("a list");
+            let unused = operator
+                .unused(None, Duration::from_secs(60))
+                .expect("a list");
             assert!(!unused.is_empty());
         }
         "verify" => {
@@ -218,9 +242,7 @@ fn fill(storage: &SqliteStorage, records: usize) {
                 last = Some(saved.id.clone());
             }
             if number % 4 == 0 {
-                shelves
-                    .fetch(level, &draft.key)
-                    .expect("what was saved");
+                shelves.fetch(level, &draft.key).expect("what was saved");
                 shelves.record_use(&[saved.id]);
             }
         }

@@ -285,7 +285,7 @@ mod answering {
         );
         assert_eq!(
             call(&host, "memory_history", r#"{"key":"old"}"#).unwrap(),
-            r#"{"key":"old","versions":[{"key":"old","content":"low","content_truncated":false,"classification":"PUBLIC","tags":[],"origin":"AGENT","standing":"trusted","source":null,"version":1,"created_at":"2026-11-30T01:03:59.000Z","updated_at":"2026-11-30T01:03:59.000Z","confirmed_at":null,"expires_at":null,"age_days":100,"current":false,"superseded_at":"2027-03-10T01:04:00.000Z","superseded_by":"k","supersedes":["old"]}],"truncated":false}"#
+            r#"{"key":"old","versions":[{"key":"old","content":"low","content_truncated":false,"classification":"PUBLIC","tags":[],"origin":"AGENT","standing":"trusted","source":null,"version":1,"created_at":"2026-11-30T01:03:59.000Z","updated_at":"2026-11-30T01:03:59.000Z","confirmed_at":null,"expires_at":null,"age_days":100,"current":false,"superseded_at":"2027-03-10T01:04:00.000Z","superseded_by":"k","supersedes":[]}],"truncated":false}"#
         );
         assert_eq!(
             call(&host, "memory_history", r#"{"key":"none"}"#).unwrap(),

@@ -27,7 +27,7 @@
 //!
 //! What means nothing without the store's key: seals, and erasures of a whole key
 //! or session, which hold only a keyed digest. Sessions are no memory; a backup
-//! has them. Audit lines are carried along as they are: [`verify`](super::verify)
+//! has them. Audit lines are carried along as they are: [`Operator::verify`]
 //! can check them only in the store where they were written.
 
 use std::io::Write;

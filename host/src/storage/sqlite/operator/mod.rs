@@ -28,7 +28,7 @@
 //! # Locking
 //!
 //! Reading takes one snapshot for each file and waits for nobody. Changing takes
-//! one transaction for each file, in the order of [`Operator::files`]: agents by
+//! one transaction for each file, in one order: agents by
 //! name, levels from the lowest. No two files are ever locked at once.
 //!
 //! # Performance
@@ -36,15 +36,15 @@
 //! Rows are streamed, never gathered, so memory does not grow with a file.
 
 mod audit;
-mod backup;
+pub mod backup;
 mod digest;
 pub(super) mod erased;
-mod export;
-mod import;
+pub mod export;
+pub mod import;
 mod inspect;
 mod prune;
 mod purge;
-mod restore;
+pub mod restore;
 mod stats;
 mod undelete;
 mod unused;

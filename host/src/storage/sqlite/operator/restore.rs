@@ -21,7 +21,7 @@
 //! folder, which is on the store's file system wherever that is mounted. Renaming
 //! it to `.restore` is the moment of the restore. From then on the files are
 //! moved to their places one by one and the old ones to `.replaced`, and whoever
-//! opens the store after a crash goes on where it stopped ([`recover`]). Before
+//! opens the store after a crash goes on where it stopped (`recover`). Before
 //! it, nothing has happened, and what was built is taken away.
 //!
 //! # Locking
@@ -163,9 +163,9 @@ impl SqliteStorage {
     /// process neither. Leaves one line in the trail of each level's file.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] for what is no backup;
-    /// [`ErrorKind::Refused`] while somebody has the store open, and for a store
-    /// that is newer than the backup; [`ErrorKind::Unavailable`] for a backup
+    /// [`NotFound`](crate::ErrorKind::NotFound) for what is no backup;
+    /// [`Refused`](crate::ErrorKind::Refused) while somebody has the store open, and for a store
+    /// that is newer than the backup; [`Unavailable`](crate::ErrorKind::Unavailable) for a backup
     /// that is damaged. Nothing is changed then.
     pub fn restore(
         backup: &Path,
@@ -230,7 +230,7 @@ impl SqliteStorage {
 /// left that crashed before it. To be called before a store is opened.
 ///
 /// # Errors
-/// [`ErrorKind::Unavailable`] while a restore is under way.
+/// [`Unavailable`](crate::ErrorKind::Unavailable) while a restore is under way.
 pub(in crate::storage::sqlite) fn recover(root: &Path) -> Result<(), Error> {
     let there = [BUILDING, DECIDED, REPLACED]
         .iter()

@@ -43,7 +43,7 @@ fn an_export_has_everything_that_is_kept_and_says_what_it_leaves_out() {
     ] {
         assert_eq!(last[name], of(&lines, kind).len(), "{kind}");
     }
-    assert_eq!(report.lines.records, 12);
+    assert_eq!(report.lines.records, 13);
     assert_eq!(
         (report.lines.edges, report.lines.stamps, report.lines.usage),
         (1, 1, 1)

@@ -722,7 +722,7 @@ fn a_store_is_not_opened_while_it_is_restored() {
     super::super::operator::watch(Some(Box::new(move |_| {
         let text = unavailable(SqliteStorage::open(&place, SqliteOptions::default()));
         assert!(text.contains("being restored"), "{text}");
-        unavailable(restore(&backup_of(&place), &place));
+        unavailable(restore(backup_of(&place), &place));
         counted.set(counted.get() + 1);
     })));
     restore(&backup, &root).unwrap();
