@@ -125,6 +125,9 @@ fn every_tool_has_schemas_and_hints() {
             "memory_search",
             "memory_list",
             "memory_delete",
+            "memory_confirm",
+            "memory_review",
+            "memory_history",
             "memory_status"
         ]
     );
@@ -133,7 +136,8 @@ fn every_tool_has_schemas_and_hints() {
             let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
             assert_eq!(schema["type"], "object", "{}", tool.name);
         }
-        let reads = !["memory_save", "memory_delete"].contains(&tool.name.as_str());
+        let reads =
+            !["memory_save", "memory_delete", "memory_confirm"].contains(&tool.name.as_str());
         assert_eq!(tool.read_only, reads, "{}", tool.name);
         assert_eq!(
             tool.destructive,

@@ -8,8 +8,8 @@ use super::{CONFIRMED, Part, Room, Tools, excerpted, not_found, size};
 use crate::answers;
 use crate::classification::{self, VisibleShelf};
 use crate::contract::{
-    Confirmed, Edge, Instant, Level, Memory, MemoryError, Past, Presence, ReviewArguments, ReviewQueue,
-    Timeline,
+    Confirmed, Edge, Instant, Level, Memory, MemoryError, Past, Presence, ReviewArguments,
+    ReviewQueue, Timeline,
 };
 use crate::host::{Host, Shelf};
 use crate::moment::{self, DAY};

@@ -493,13 +493,18 @@ pub(crate) fn history(context: &mut Context<'_>, args: HistoryArgs) -> anyhow::R
             lines.push(("supersedes", visible::line(&keys)));
         }
         fields(console, &lines)?;
-        for line in wrap(&visible::line(&shown.content), console.width.saturating_sub(2)) {
+        for line in wrap(
+            &visible::line(&shown.content),
+            console.width.saturating_sub(2),
+        ) {
             console.line(&format!("  {line}"))?;
         }
     }
     if answer.versions.is_empty() {
         let key = answer.key.escape_debug();
-        console.remark(&format!("Nothing that this session can see was saved under \"{key}\"."))?;
+        console.remark(&format!(
+            "Nothing that this session can see was saved under \"{key}\"."
+        ))?;
     }
     if answer.truncated {
         console.remark("There are older versions: the answer was cut because it was large.")?;

@@ -148,10 +148,10 @@ impl Server {
                 .enable_resources()
                 .build(),
         )
-            .with_server_info(
-                Implementation::new("remora", env!("CARGO_PKG_VERSION")).with_title("Remora"),
-            )
-            .with_instructions(instructions);
+        .with_server_info(
+            Implementation::new("remora", env!("CARGO_PKG_VERSION")).with_title("Remora"),
+        )
+        .with_instructions(instructions);
         Ok(Self {
             plugin,
             session,

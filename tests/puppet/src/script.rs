@@ -492,7 +492,15 @@ fn memory(memory: &Memory) -> Value {
 fn edges(edges: Vec<storage::Edge>) -> Value {
     edges
         .into_iter()
-        .map(|edge| json!([edge.old_id, edge.new_id, edge.old_key, edge.new_key, edge.at]))
+        .map(|edge| {
+            json!([
+                edge.old_id,
+                edge.new_id,
+                edge.old_key,
+                edge.new_key,
+                edge.at
+            ])
+        })
         .collect()
 }
 

@@ -104,7 +104,11 @@ impl SqliteShelves {
     }
 
     fn edge(&self, db: &Connection, book: &Book<'_>, edge: EdgeRow) -> Result<Edge, Fault> {
-        let older = match self.shelves().iter().find(|s| s.file.level.name() == edge.old_level) {
+        let older = match self
+            .shelves()
+            .iter()
+            .find(|s| s.file.level.name() == edge.old_level)
+        {
             Some(shelf) => self.on(shelf, |db, book| book.by_id(db, &edge.old_id))?,
             None => None,
         };

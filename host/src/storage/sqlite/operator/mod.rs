@@ -52,9 +52,9 @@ mod verify;
 
 pub use audit::{AuditFilter, AuditLine, LevelForgotten, Trail, TrailBroken};
 pub use digest::{Change, DigestEntry};
+pub use inspect::{Inside, Kept};
 pub use prune::{LevelPruned, Prune};
 pub use purge::{LevelPurged, Purge};
-pub use inspect::{Inside, Kept};
 pub use stats::{LevelStats, Unconfirmed};
 pub use undelete::Undeleted;
 pub use unused::Unused;
@@ -247,7 +247,10 @@ impl<'a> Operator<'a> {
         match agent {
             Some(agent) if files.is_empty() => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("There is no agent \"{}\" in this store", agent.escape_debug()),
+                format!(
+                    "There is no agent \"{}\" in this store",
+                    agent.escape_debug()
+                ),
                 format!("These have memories: {}", list(&self.agents()?)),
                 "Name one of these",
             )),

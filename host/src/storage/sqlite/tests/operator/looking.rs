@@ -41,7 +41,7 @@ fn every_record_is_counted_once() {
     assert_eq!(stats[0].content_bytes, 4 + 7 + 1 + 5 + 4 + 6 + 3);
     assert!(stats[0].file_bytes > 4096);
     assert_eq!(stats[0].events, 8);
-    assert_eq!(counts(&stats[1]), [1, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(counts(&stats[1]), [2, 0, 0, 0, 2, 0, 0]);
     assert_eq!(stats[1].tombstones, 1);
     assert_eq!(stats[1].oldest_unconfirmed, None);
     // To the millisecond, and before anything is pruned.

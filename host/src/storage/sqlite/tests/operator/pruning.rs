@@ -152,7 +152,7 @@ fn what_was_superseded_never_comes_back_whatever_goes() {
 }
 
 #[test]
-fn a_tombstone_loses_its_words_and_hides_on() {
+fn what_a_tombstone_deleted_goes_and_the_tombstone_hides_on() {
     let store = Store::new();
     store.save(P, "k", "low");
     let high = Draft {
@@ -162,7 +162,7 @@ fn a_tombstone_loses_its_words_and_hides_on() {
     store.agent(C).put(&high).unwrap();
     store.agent(C).retire("k", true).unwrap();
     let pruned = prune(&store, 181);
-    assert_eq!(figures(&pruned[1]), [0, 0, 0, 1]);
+    assert_eq!(figures(&pruned[1]), [0, 0, 1, 0]);
     assert_eq!(pruned[1].content_bytes, 5);
     assert_eq!(store.seen(C, C, "k").as_deref(), Some("†"));
     assert_eq!(
