@@ -37,8 +37,8 @@ const PRESENT_KEYS: usize = 500;
 
 /// The way down from the highest shelf, for one key: which live version is met first that
 /// no tombstone hides.
-#[derive(Debug, Default)]
-struct Descent {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Descent {
     /// The most trusted origin of the tombstones passed so far.
     buried_by: Option<Origin>,
 }
@@ -54,8 +54,8 @@ impl Descent {
         }
     }
 
-    /// Whether a live record of that origin is seen here.
-    fn sees(&self, live: Origin) -> bool {
+    /// Whether a record of that origin is seen here.
+    pub fn sees(&self, live: Origin) -> bool {
         self.buried_by
             .is_none_or(|tombstone| more_trusted(live, tombstone))
     }
