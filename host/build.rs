@@ -6,7 +6,9 @@ use std::path::Path;
 mod componentize;
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+    // Asked when it runs: one target folder may serve several checkouts.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let workspace = Path::new(&manifest)
         .parent()
         .expect("the crate is in its workspace");
     for input in [
