@@ -1,6 +1,6 @@
 // Remora's MCP server against the official TypeScript client.
 //
-//     npm ci && node client.mjs ../../target/release/remora
+//     npm ci && node client.mjs ../../target/debug/remora
 //
 // Every check starts servers of its own on a temporary store. A line for each,
 // then how many passed; the exit code is 0 if all did.
@@ -438,7 +438,7 @@ check("a second start answers its first memory_get", async () => {
 });
 
 // The component is compiled once, before anything is measured.
-await run(newStore(), "spine");
+await promisify(execFile)(remora, ["spine"], { env: environment });
 let failed = 0;
 for (const { name, body } of checks) {
   try {
