@@ -748,6 +748,33 @@ fn an_export_imported_elsewhere_exports_the_same() {
     assert_eq!(place.exported(&other), before);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_export_replaces_neither_a_pipe_nor_a_link() {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let place = Place::new();
+    place.done(&["save", "k", "words"]);
+    let pipe = place.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe).expect("what is written")
+    });
+    place.done(&["export", "-o", "pipe"]);
+    assert!(reader.join().expect("read").contains("words"));
+    let there = fs::symlink_metadata(&pipe).expect("still there");
+    assert!(there.file_type().is_fifo());
+
+    fs::write(place.path("real"), "old").expect("a file");
+    std::os::unix::fs::symlink("real", place.path("link")).expect("a link");
+    place.done(&["export", "-o", "link"]);
+    let real = fs::read_to_string(place.path("real")).expect("written");
+    assert!(real.contains("words"));
+    assert!(place.path("link").is_symlink());
+}
+
 #[test]
 fn an_export_is_of_one_agent_unless_all_are_asked_for() {
     let place = Place::new();

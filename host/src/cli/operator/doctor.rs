@@ -492,7 +492,7 @@ fn inside(
         }
         if !inside.journal_mode.eq_ignore_ascii_case("wal") {
             findings.add(
-                Grade::Warning,
+                Grade::Note,
                 "journal",
                 format!("{path} has the journal mode {}", inside.journal_mode),
                 "Readers wait for writers until it is next written, which sets WAL",
@@ -555,7 +555,7 @@ fn kept_apart(storage: &SqliteStorage, agent: &str, now: Instant, findings: &mut
                             level.pending,
                             level.quarantined
                         ),
-                        "Look at them in `remora export`; no session is served them",
+                        "No session is served them. `remora export` shows them; `remora save KEY` makes one the person's own, `remora purge KEY` removes it",
                     );
                 }
             }

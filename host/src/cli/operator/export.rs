@@ -114,6 +114,21 @@ fn to_file(
             "Choose another one",
         )
     };
+    // A device or a pipe is written to, never replaced by a file, and through a
+    // link what it leads to.
+    let resolved = file.canonicalize();
+    if let Ok(there) = resolved.as_ref().map(std::fs::metadata)
+        && there.as_ref().is_ok_and(|there| !there.is_file())
+    {
+        let mut open = std::fs::OpenOptions::new()
+            .write(true)
+            .open(file)
+            .map_err(say)?;
+        let report = write(&mut open)?;
+        open.flush().map_err(say)?;
+        return Ok(report);
+    }
+    let file = resolved.as_deref().unwrap_or(file);
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -129,7 +129,7 @@ pub(super) fn run(context: &mut Context<'_>, args: PurgeArgs) -> anyhow::Result<
         counted(sum(|level| level.stamps), "confirmation", "confirmations"),
         counted(sum(|level| level.usage), "count of use", "counts of use"),
     );
-    said.push_str(" No file of the store holds the words.");
+    said.push_str(" No file of the store holds the words of these any longer.");
     context.console.line(&said)?;
     context.console.note(
         "backups and exports that were made before still hold them. A restore erases them \

@@ -65,8 +65,8 @@ pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<E
         format!("Sound: {checked}.")
     } else {
         format!(
-            "NOT SOUND: {} in {checked}. Restore a backup that is sound, or look with \
-             `remora doctor`.",
+            "NOT SOUND: {} in {checked}. Restore a backup that is sound, or \
+             `remora purge` what can't be read.",
             counted(number, "finding", "findings"),
         )
     })?;

@@ -68,7 +68,7 @@ impl Operator<'_> {
             ErrorKind::NotFound,
             format!("No record has the id \"{}\"", id.escape_debug()),
             "An id is 32 hexadecimal digits, and is given whole",
-            "Look for it in the digest or the audit trail; what was pruned is gone",
+            "`remora audit --json` and `remora digest --json` tell it; what was pruned is gone",
         ))
     }
 
