@@ -136,11 +136,11 @@ function raw(store, { words = ["--session", "s"], env = {} } = {}) {
 const checks = [];
 const check = (name, body) => checks.push({ name, body });
 
-check("initialize: name, version, tools alone, instructions", async () => {
+check("initialize: name, version, capabilities, instructions", async () => {
   const client = await connect(newStore());
   assert.equal(client.getServerVersion().name, "remora");
   assert.match(client.getServerVersion().version, /^\d+\.\d+\.\d+/);
-  assert.deepEqual(Object.keys(client.getServerCapabilities()), ["tools"]);
+  assert.deepEqual(Object.keys(client.getServerCapabilities()).sort(), ["prompts", "resources", "tools"]);
   assert.notEqual(client.getServerCapabilities().tools.listChanged, true);
   assert.match(client.getInstructions(), /memory_save/);
   await client.ping();
@@ -151,14 +151,14 @@ check("list: schemas, titles and hints", async () => {
   const client = await connect(newStore());
   const { tools } = await client.listTools();
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  for (const name of ["save", "get", "search", "list", "delete", "status"]) {
+  for (const name of ["save", "get", "search", "list", "delete", "confirm", "review", "history", "status"]) {
     const tool = byName.get(`memory_${name}`);
     assert.ok(tool, name);
     assert.ok(tool.title && tool.description, name);
     assert.equal(tool.inputSchema.type, "object");
     assert.equal(tool.outputSchema.type, "object");
     assert.equal(tool.annotations.openWorldHint, false);
-    assert.equal(tool.annotations.readOnlyHint, !["save", "delete"].includes(name), name);
+    assert.equal(tool.annotations.readOnlyHint, !["save", "delete", "confirm"].includes(name), name);
     assert.equal(tool.annotations.destructiveHint, name === "delete", name);
   }
   await client.close();
@@ -192,6 +192,15 @@ check("all tools, their answers valid by their schemas", async () => {
   assert.equal(listing.next_cursor, null);
   const status = await call(client, "memory_status", {});
   assert.equal(status.session, "s");
+  const confirmed = await call(client, "memory_confirm", { key: "tea", source: "Ada" });
+  assert.equal(confirmed.confirmed, true);
+  assert.deepEqual((await call(client, "memory_review", {})).memories, []);
+  const history = await call(client, "memory_history", { key: "tea" });
+  assert.deepEqual(history.versions.map((version) => version.version), [2, 1]);
+  const block = await client.getPrompt({ name: "memory_context", arguments: { budget: "500" } });
+  assert.match(block.messages[0].content.text, /Oolong, with milk/);
+  const { contents } = await client.readResource({ uri: "remora://context" });
+  assert.match(contents[0].text, /Oolong, with milk/);
   const deleted = await call(client, "memory_delete", { key: "tea" });
   assert.equal(deleted.still_visible, null);
   assert.equal((await call(client, "memory_list", {})).memories.length, 0);
@@ -201,7 +210,7 @@ check("all tools, their answers valid by their schemas", async () => {
 check("every tool of the list was among them, none left out", async () => {
   const client = await connect(newStore());
   const { tools } = await client.listTools();
-  const tried = ["delete", "get", "list", "save", "search", "status"];
+  const tried = ["confirm", "delete", "get", "history", "list", "review", "save", "search", "status"];
   assert.deepEqual(tools.map((tool) => tool.name.replace("memory_", "")).sort(), tried);
   await client.close();
 });

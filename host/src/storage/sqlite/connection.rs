@@ -287,6 +287,13 @@ impl Pool {
     }
 
     pub(super) fn connect(&self, path: &Path, mode: Mode) -> Result<Connection, Fault> {
+        if mode == Mode::Read && has_rollback_journal(path) {
+            // What a crash left half done (a restore's exchange of files, say) is
+            // undone by whoever may write, at their first look. A reader could
+            // only say that it can't.
+            let db = self.connect(path, Mode::Write)?;
+            db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        }
         let access = match mode {
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
             Mode::Write | Mode::Count => OpenFlags::SQLITE_OPEN_READ_WRITE,
@@ -347,6 +354,14 @@ impl Pool {
             }
         }
     }
+}
+
+/// Whether a rollback journal lies beside a file. In normal use there is none,
+/// since the files are in WAL mode.
+fn has_rollback_journal(path: &Path) -> bool {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    std::fs::symlink_metadata(journal).is_ok_and(|there| there.len() > 0)
 }
 
 /// What a session's statements may do.

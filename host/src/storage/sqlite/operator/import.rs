@@ -37,7 +37,9 @@
 //!
 //! One line at a time is held in memory, of at most [`LINE_BYTES`].
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
@@ -75,6 +77,13 @@ const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// So many lines are told of, of those rejected and of those skipped; of more
 /// only the number.
 const TOLD: usize = 1_000;
+
+/// The highest version that a line may have, so that there are always more to
+/// come under its key.
+const VERSION_MOST: i64 = 1_000_000_000;
+
+/// Milliseconds that what a line tells of may lie ahead of now: clocks differ.
+const AHEAD_MOST: i64 = 24 * 60 * 60 * 1000;
 
 /// Bytes of a text in an audit line: they come from fixed vocabularies.
 const EVENT_BYTES: usize = 256;
@@ -227,6 +236,7 @@ impl Operator<'_> {
             operator: self,
             options,
             batch: None,
+            before: BTreeMap::new(),
             report: ImportReport::default(),
             seen: ExportedLines::default(),
         };
@@ -369,6 +379,9 @@ struct Import<'a, 'b> {
     operator: &'a Operator<'b>,
     options: &'a ImportOptions,
     batch: Option<Batch>,
+    /// The last row of each file, by its path, before this import wrote to it:
+    /// rows behind it are what the import brought.
+    before: BTreeMap<PathBuf, i64>,
     report: ImportReport,
     /// Lines of each kind since the header.
     seen: ExportedLines,
@@ -426,7 +439,8 @@ impl Import<'_, '_> {
             return Ok(());
         }
         self.commit()?;
-        let open = || -> Result<Batch, Fault> {
+        let before = &mut self.before;
+        let mut open = || -> Result<Batch, Fault> {
             let inner = self.operator.inner;
             if identity(&file.path)?.is_none() {
                 let kind = Kind::level(file);
@@ -452,6 +466,9 @@ impl Import<'_, '_> {
             }
             let db = self.operator.open(file)?;
             db.execute_batch("BEGIN IMMEDIATE")?;
+            let last: Option<i64> =
+                db.query_row("SELECT max(seq) FROM record", [], |row| row.get(0))?;
+            before.entry(file.path.clone()).or_insert(last.unwrap_or(0));
             Ok(Batch {
                 file: file.clone(),
                 db,
@@ -515,6 +532,7 @@ impl Import<'_, '_> {
                 book: self.operator.inner.book(&batch.file),
                 others: &batch.others,
                 operator: self.operator,
+                before: &self.before,
                 now: self.operator.now.to_sql(),
             };
             // A line that SQLite refuses after all leaves the others untouched.
@@ -557,7 +575,7 @@ impl Import<'_, '_> {
             check_name("agent", agent).map_err(why)?;
             Ok(self.operator.inner.layout.level(agent, level_of(level)?))
         };
-        Ok(match line {
+        let checked = match line {
             Line::Record(line) => Checked {
                 file: place(&line.agent, &line.level)?,
                 row: Row::Record(Box::new(check_record(line)?)),
@@ -601,7 +619,9 @@ impl Import<'_, '_> {
                 row: Row::Event(check_event(line)?),
             },
             Line::Header(_) | Line::Trailer(_) => return Err("it is no row".to_owned()),
-        })
+        };
+        check_moments(&checked.row, self.operator.now)?;
+        Ok(checked)
     }
 }
 
@@ -734,7 +754,7 @@ fn check_record(line: RecordLine) -> Result<Record, Wrong> {
             line.standing.escape_debug()
         ));
     }
-    if line.version < 1 {
+    if !(1..=VERSION_MOST).contains(&line.version) {
         return Err(format!("{} is no version", line.version));
     }
     for id in &line.supersedes {
@@ -783,6 +803,41 @@ fn check_record(line: RecordLine) -> Result<Record, Wrong> {
         hides_lower: line.hides_lower,
         seal: Vec::new(),
     })
+}
+
+/// What happened, happened: a moment far ahead would go before all that is saved
+/// until then, and what it confirms would not be asked about again.
+fn check_moments(row: &Row, now: Instant) -> Result<(), Wrong> {
+    let last = Instant::from_millis_clamped(now.millis().saturating_add(AHEAD_MOST)).to_sql();
+    let check = |name: &str, at: &str| {
+        if at <= last.as_str() {
+            Ok(())
+        } else {
+            Err(format!(
+                "its {name} lies more than a day ahead of the clock here"
+            ))
+        }
+    };
+    match row {
+        Row::Record(record) => {
+            check("updated_at", &record.updated_at)?;
+            for (name, at) in [
+                ("confirmed_at", &record.confirmed_at),
+                ("superseded_at", &record.superseded_at),
+                ("deleted_at", &record.deleted_at),
+            ] {
+                check(name, at.as_deref().unwrap_or_default())?;
+            }
+            if record.created_at > record.updated_at {
+                return Err("its created_at lies after its updated_at".to_owned());
+            }
+            Ok(())
+        }
+        // They become a record's superseded_at and confirmed_at.
+        Row::Edge(edge) => check("at", &edge.at),
+        Row::Stamp(stamp) => check("at", &stamp.at),
+        Row::Usage(_) | Row::Erased(_) | Row::Event(_) => Ok(()),
+    }
 }
 
 fn check_edge(line: EdgeLine) -> Result<EdgeRow, Wrong> {
@@ -867,6 +922,7 @@ struct Scene<'a> {
     book: Book<'a>,
     others: &'a [(LevelFile, Connection)],
     operator: &'a Operator<'a>,
+    before: &'a BTreeMap<PathBuf, i64>,
     now: String,
 }
 
@@ -1012,6 +1068,22 @@ impl Scene<'_> {
         Ok(None)
     }
 
+    /// Whether this very import brought a record.
+    fn brought(&self, level: &str, record: &Record) -> bool {
+        Level::ALL
+            .into_iter()
+            .find(|known| known.name() == level)
+            .map(|level| {
+                let layout = &self.operator.inner.layout;
+                layout.level(&self.book.file.agent, level).path
+            })
+            .and_then(|path| self.before.get(&path))
+            .is_some_and(|last| record.seq > *last)
+    }
+
+    /// What took the place of a live record that was here before must be here,
+    /// and no less trusted. Of one that comes with the same file it may be gone
+    /// by now, as an edge outlives it.
     fn edge(&self, edge: &EdgeRow) -> Result<Verdict, Fault> {
         let (db, book) = (self.db, &self.book);
         let old = self.find(&edge.old_level, &edge.old_id)?;
@@ -1020,6 +1092,7 @@ impl Scene<'_> {
             && !book.has_edge_from(db, &edge.old_id)?;
         if hides && let Some(old) = &old {
             match book.by_id(db, &edge.new_id)? {
+                None if self.brought(&edge.old_level, old) => {}
                 None => {
                     return Ok(Verdict::rejected(
                         "it hides a live record, and what took its place is not here",

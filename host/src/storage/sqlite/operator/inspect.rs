@@ -37,11 +37,15 @@ pub struct Inside {
     /// SQLite's name for how it keeps its journal.
     pub journal_mode: String,
     /// Rows (records and lines of the trail; sessions in `sessions.db`) that say
-    /// they are from later than now.
+    /// they are from more than a minute later than now: others write while the
+    /// files are read.
     pub ahead: u64,
     /// The latest moment that any of these says.
     pub newest: Option<Instant>,
 }
+
+/// Milliseconds that a row may be later than the moment of the call.
+const MARGIN: i64 = 60 * 1000;
 
 const LEVEL: &str = "
     SELECT count(*) FILTER (WHERE at > ?1), max(at)
@@ -94,8 +98,9 @@ impl Operator<'_> {
         let pragma = |name: &str| format!("PRAGMA {name}");
         let schema = db.query_row(&pragma("user_version"), [], |row| row.get(0))?;
         let journal_mode = db.query_row(&pragma("journal_mode"), [], |row| row.get(0))?;
+        let last = Instant::from_millis_clamped(self.now.millis().saturating_add(MARGIN));
         let (ahead, newest): (i64, Option<String>) =
-            db.query_row(moments, [self.now.to_sql()], |row| {
+            db.query_row(moments, [last.to_sql()], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         Ok(Inside {

@@ -6,7 +6,8 @@
 //!
 //! # What stays
 //!
-//! Edges: what a pruned record took the place of stays hidden. Tombstones: they
+//! Edges: what a pruned record took the place of stays hidden, and so does a
+//! pruned record itself, should an old export or backup hold it. Tombstones: they
 //! still hide what lies on lower levels; once their time has come they lose
 //! their words (content, tags, source) and keep the key. The lines of the audit
 //! trail, which hold no words.
@@ -21,13 +22,16 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use serde::Serialize;
 
 use super::purge::index_anew;
-use super::{Operator, Progress, count, days, fault_point};
+use super::restore::keep_edge;
+use super::{Operator, Progress, SESSION, count, days, fault_point};
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
+use crate::provenance::Standing;
+use crate::storage::sqlite::edge::EdgeRow;
 use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::record::{Book, Record, columns};
@@ -233,6 +237,7 @@ impl Operator<'_> {
                 if fate == "stripped" {
                     strip(db, book, record)?;
                 } else {
+                    remember_its_place(db, book, &record)?;
                     remove(db, book, &record, anew)?;
                 }
                 done = done.saturating_add(1);
@@ -356,6 +361,44 @@ fn indexed_counts(db: &Connection, cut: &Cut) -> Result<(u64, u64), Fault> {
         Ok((count(row.get(0)?), count(row.get(1)?)))
     })?;
     Ok(counts)
+}
+
+/// Leaves an edge where a record's place was taken, as the design asks of every
+/// edge: it outlives both ends. A newer version of the same key needs none while
+/// the older one stands, but without it an export or a backup from before would
+/// bring that back to life.
+fn remember_its_place(db: &Connection, book: &Book<'_>, record: &Record) -> Result<(), Fault> {
+    let Some(at) = &record.superseded_at else {
+        return Ok(());
+    };
+    if record.standing != Standing::Trusted.name() || book.has_edge_from(db, &record.id)? {
+        return Ok(());
+    }
+    let newer: Option<(String, String)> = db
+        .prepare_cached(
+            "SELECT id, session FROM record
+             WHERE key = ?1 AND version > ?2 AND standing = 'trusted'
+             ORDER BY version LIMIT 1",
+        )?
+        .query_row((&record.key, record.version), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    // What took its place may be gone before it: then nothing can be named but
+    // itself.
+    let (new_id, session) = newer.unwrap_or((record.id.clone(), SESSION.to_owned()));
+    keep_edge(
+        db,
+        book,
+        &EdgeRow {
+            old_id: record.id.clone(),
+            new_id,
+            old_level: book.file.level.name().to_owned(),
+            at: at.clone(),
+            session,
+        },
+    )?;
+    Ok(())
 }
 
 /// Removes a record: its row, its tags, what this file keeps about it beside the

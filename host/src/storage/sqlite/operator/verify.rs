@@ -5,10 +5,12 @@
 //! | check | of |
 //! | --- | --- |
 //! | `file` | that each file is the one that its place says, and can be read |
+//! | `schema` | that each table, index, trigger and view is as the migrations make it |
 //! | `integrity` | every page, as SQLite's `integrity_check` |
 //! | `foreign-keys` | as SQLite's `foreign_key_check` |
 //! | `index` | that the full-text index holds exactly the words of its records |
 //! | `tags` | that the list of tags holds exactly those of its records |
+//! | `edge` | that what was saved here to take others' places has the edges for it |
 //! | `record`, `edge`, `stamp`, `erased`, `meta`, `session` | the seal of every row |
 //! | `audit` | that each line follows from the one before, down to the head |
 //!
@@ -23,15 +25,16 @@
 //! A whole file that was put back as it once was, and rows that were taken away
 //! together with the lines that tell of them: see [`seal`](crate::seal).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use rusqlite::{Connection, ErrorCode, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
 use serde::Serialize;
 
 use super::erased;
 use super::{Operator, Progress, count, purge};
 use crate::error::Error;
-use crate::level::Level;
+use crate::level::{Level, can_flow_to};
 use crate::storage::sqlite::check_name;
 use crate::storage::sqlite::connection::Mode;
 use crate::storage::sqlite::edge::EdgeRow;
@@ -248,9 +251,11 @@ impl Operator<'_> {
             findings.all.files = findings.all.files.saturating_add(1);
             let tx = db.unchecked_transaction()?;
             let book = self.inner.book(file);
+            check_schema(&tx, &Kind::level(file), findings)?;
             check_pages(&tx, findings)?;
             check_records(&tx, &book, findings, progress)?;
             check_edges(&tx, &book, findings)?;
+            self.check_superseding(&tx, &book, findings)?;
             check_stamps(&tx, &book, findings)?;
             check_erased(&tx, &book, findings)?;
             check_foreign(&tx, &book, findings)?;
@@ -280,12 +285,96 @@ impl Operator<'_> {
         }
     }
 
+    /// That what was saved in this file, and is believed, has an edge from all
+    /// whose place it was saved to take. Without it they would be served again, by
+    /// whatever brings them back.
+    ///
+    /// Of what was imported nobody can tell: an import leaves out edges that it
+    /// may not believe. So the trail must say that the record was saved here.
+    fn check_superseding(
+        &self,
+        db: &Connection,
+        book: &Book<'_>,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Fault> {
+        let mut statement = db.prepare(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM record WHERE supersedes <> '[]' AND standing = 'trusted'
+               AND id IN (SELECT record FROM event
+                          WHERE kind = 'save' AND detail IN ('created', 'updated'))
+             ORDER BY seq"
+        ))?;
+        let mut has_edge = db.prepare("SELECT 1 FROM edge WHERE old_id = ?1 AND new_id = ?2")?;
+        let mut key_of = db.prepare("SELECT key FROM record WHERE id = ?1")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            // What can't be read or fails its seal was found before.
+            let Ok(record) = Record::read(row) else {
+                continue;
+            };
+            if !record.encode(book).fits(&record.seal) {
+                continue;
+            }
+            let Ok(ids) = serde_json::from_str::<BTreeSet<String>>(&record.supersedes) else {
+                findings.found(
+                    "edge",
+                    format!("{} does not say whose place it took", record.id),
+                );
+                continue;
+            };
+            let (mut unknown, mut before) = (Vec::new(), record.version > 1);
+            for id in ids {
+                if has_edge.exists([&id, &record.id])? {
+                    continue;
+                }
+                let key: Option<String> = key_of.query_row([&id], |row| row.get(0)).optional()?;
+                match key {
+                    // The version before it needs no edge.
+                    Some(key) if before && key == record.key => before = false,
+                    Some(_) => missing(findings, &id, &record.id),
+                    None if self.is_beneath(book.file, &id) => missing(findings, &id, &record.id),
+                    None => unknown.push(id),
+                }
+            }
+            // One of what is here no more may have been the version before it.
+            if unknown.len() > usize::from(before) {
+                for id in unknown {
+                    missing(findings, &id, &record.id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a lower level of the same agent holds that record. A file that
+    /// can't be read holds none: what is wrong with it is said of it.
+    fn is_beneath(&self, file: &LevelFile, id: &str) -> bool {
+        let lower = Level::ALL
+            .into_iter()
+            .filter(|level| *level != file.level && can_flow_to(*level, file.level));
+        lower
+            .map(|level| self.inner.layout.level(&file.agent, level))
+            .any(|lower| {
+                let holds = || -> Result<bool, Fault> {
+                    if identity(&lower.path)?.is_none() {
+                        return Ok(false);
+                    }
+                    let db = self.inner.pool.connect(&lower.path, Mode::Read)?;
+                    let mut exists = db.prepare("SELECT 1 FROM record WHERE id = ?1")?;
+                    Ok(exists.exists([id])?)
+                };
+                holds().unwrap_or(false)
+            })
+    }
+
     fn check_sessions(&self, findings: &mut Findings<'_>, progress: &mut dyn FnMut(Progress)) {
         let path = self.inner.layout.sessions();
         let mut checked = || -> Result<(), Fault> {
             let kind = Kind::sessions();
             let db = self.look(&path, &kind)?;
             findings.all.files = findings.all.files.saturating_add(1);
+            check_schema(&db, &kind, findings)?;
             check_pages(&db, findings)?;
             check_meta(&db, &kind, &self.inner.sealer, findings)?;
             let mut statement = db.prepare("SELECT name FROM session ORDER BY name")?;
@@ -317,6 +406,63 @@ impl Operator<'_> {
             findings.found("file", Place::path(&path).say(fault));
         }
     }
+}
+
+/// The objects of a schema: by kind and name, what makes each. SQLite's own are
+/// left out.
+fn objects(db: &Connection) -> Result<BTreeMap<(String, String), Option<String>>, Fault> {
+    // How a module writes down the tables behind its own is no part of what a
+    // migration says, and differs in quotes between versions of SQLite.
+    let mut statement = db.prepare(
+        "SELECT type, name,
+                CASE WHEN name IN (SELECT name FROM pragma_table_list
+                                   WHERE schema = 'main' AND type = 'shadow')
+                     THEN replace(replace(sql, char(39), ''), char(34), '') ELSE sql END
+         FROM sqlite_schema
+         WHERE name NOT GLOB 'sqlite_stat*' AND name NOT GLOB 'sqlite_autoindex*'",
+    )?;
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The tables, indexes, triggers and views against those of a fresh file.
+fn check_schema(
+    db: &Connection,
+    kind: &Kind<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), Fault> {
+    let fresh = Connection::open_in_memory()?;
+    for step in kind.steps {
+        fresh.execute_batch(step)?;
+    }
+    let expected = objects(&fresh)?;
+    let mut found = objects(db)?;
+    for (object, sql) in expected {
+        let wrong = match found.remove(&object) {
+            Some(found) if found == sql => continue,
+            Some(_) => "is not as it was made",
+            None => "is missing",
+        };
+        findings.found("schema", format!("the {} {} {wrong}", object.0, object.1));
+    }
+    for (kind, name) in found.into_keys() {
+        findings.found(
+            "schema",
+            format!(
+                "the {} \"{}\" is not Remora's",
+                kind.escape_debug(),
+                name.escape_debug()
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn missing(findings: &mut Findings<'_>, old: &str, new: &str) {
+    findings.found(
+        "edge",
+        format!("from {old} to {new} is missing, though {new} was saved to take its place"),
+    );
 }
 
 /// Every page, and every reference from row to row.

@@ -613,3 +613,63 @@ fn the_store_says_where_it_is() {
     assert!(store.storage.control().check().is_ok());
     store.storage.check().unwrap();
 }
+
+#[test]
+fn what_a_crash_left_half_written_is_undone_by_the_first_who_reads() {
+    let store = Store::new();
+    store.storage.create(&new_session("s"), at(0)).unwrap();
+    store.save(P, "k", "words");
+    let root = store.root();
+    let level = store.path(P);
+    // Connections that are kept for the next call hold the files in WAL mode.
+    let Store {
+        folder: _kept,
+        storage,
+    } = store;
+    drop(storage);
+    for (path, change) in [
+        (level, "UPDATE record SET content = 'half'"),
+        (
+            root.join("sessions.db"),
+            "UPDATE session SET taint = 'half'",
+        ),
+    ] {
+        let journal = PathBuf::from(format!("{}-journal", path.display()));
+        let copies = [root.join("db.copy"), root.join("journal.copy")];
+        let by_hand = Connection::open(&path).unwrap();
+        by_hand
+            .query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+            .unwrap();
+        // More than the cache holds, so that half of it is in the file.
+        by_hand
+            .execute_batch(
+                "PRAGMA cache_size = 1;
+                 BEGIN IMMEDIATE;
+                 CREATE TABLE half (x);
+                 INSERT INTO half VALUES (zeroblob(1000000));",
+            )
+            .unwrap();
+        by_hand.execute(change, []).unwrap();
+        std::fs::copy(&path, &copies[0]).unwrap();
+        std::fs::copy(&journal, &copies[1]).unwrap();
+        by_hand.execute_batch("ROLLBACK").unwrap();
+        drop(by_hand);
+        std::fs::copy(&copies[0], &path).unwrap();
+        std::fs::copy(&copies[1], &journal).unwrap();
+
+        let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+        let mut shelves = storage.open(access(P, Origin::Agent)).unwrap();
+        assert_eq!(live(shelves.fetch(P, "k").unwrap()).content, "words");
+        assert!(storage.load("s").unwrap().is_some());
+        assert!(!journal.exists());
+    }
+}
+
+fn new_session(name: &str) -> crate::storage::NewSession {
+    crate::storage::NewSession {
+        name: name.to_owned(),
+        agent: "main".to_owned(),
+        clearance: R,
+        origin: Origin::Agent,
+    }
+}

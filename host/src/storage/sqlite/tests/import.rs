@@ -107,6 +107,65 @@ fn exported_imported_into_a_fresh_store_and_exported_again_everything_is_the_sam
 }
 
 #[test]
+fn a_version_or_moment_that_would_go_before_all_to_come_is_rejected_with_its_line() {
+    const DAY: i64 = 24 * 60 * 60;
+    let moment = |seconds: i64| at(200 + seconds).to_string();
+    let edge = |number: u32, seconds| {
+        json!({
+            "type": "edge", "agent": "main", "level": "PUBLIC", "old_level": "PUBLIC",
+            "old_id": format!("{number:032x}"), "new_id": format!("{:032x}", 99),
+            "at": moment(seconds), "session": "elsewhere",
+        })
+    };
+    let stamp = |number: u32, seconds| {
+        json!({
+            "type": "stamp", "agent": "main", "level": "PUBLIC", "record_level": "PUBLIC",
+            "record_id": format!("{number:032x}"), "at": moment(seconds),
+            "session": "elsewhere", "origin": "USER",
+        })
+    };
+    let changed = |number: u32, change| with(record(number, &format!("k{number}"), "x"), change);
+    let (just, over) = (moment(DAY), moment(DAY + 1));
+    let wrong = [
+        (changed(10, json!({"version": 1_000_000_001})), "version"),
+        (changed(10, json!({"version": i64::MAX})), "version"),
+        (changed(10, json!({"version": 0})), "version"),
+        (
+            changed(10, json!({"created_at": at(-99).to_string()})),
+            "created_at",
+        ),
+        (changed(10, json!({"updated_at": over})), "updated_at"),
+        (changed(10, json!({"confirmed_at": over})), "confirmed_at"),
+        (changed(10, json!({"superseded_at": over})), "superseded_at"),
+        (changed(10, json!({"deleted_at": over})), "deleted_at"),
+        (edge(10, DAY + 1), "its at"),
+        (stamp(10, DAY + 1), "its at"),
+    ];
+    let lines: Vec<Value> = wrong.iter().map(|(line, _)| line.clone()).collect();
+    let store = Store::new();
+    let report = store.import(file(&lines));
+    assert_eq!(report.rejected.len(), wrong.len(), "{report:?}");
+    for ((number, note), (line, why)) in (2_u64..).zip(&report.rejected).zip(&wrong) {
+        assert_eq!(note.line, number);
+        assert!(note.reason.contains(why), "{line}: {}", note.reason);
+    }
+    let right = [
+        changed(1, json!({"version": 1_000_000_000})),
+        changed(2, json!({"created_at": at(-100).to_string()})),
+        changed(3, json!({"updated_at": just, "confirmed_at": just})),
+        changed(4, json!({"superseded_at": just})),
+        changed(5, json!({"deleted_at": just})),
+        changed(6, json!({"expires_at": moment(1000 * DAY)})),
+        edge(7, DAY),
+        stamp(6, DAY),
+    ];
+    let report = store.import(file(&right));
+    assert_eq!(report.rejected, [], "{report:?}");
+    assert_eq!(report.records.imported, 6);
+    verify(&store.root());
+}
+
+#[test]
 fn importing_twice_changes_no_record() {
     let store = rich();
     let text_of = exported(&store);
@@ -772,4 +831,33 @@ fn an_import_leaves_one_line_in_the_trail_of_each_file_with_that_files_figures()
             "{detail}"
         );
     }
+}
+
+#[test]
+fn an_edge_comes_with_the_record_it_hides_though_what_took_its_place_is_gone() {
+    let store = Store::new();
+    let old = store.save(P, "a", "zebra");
+    store
+        .agent(C)
+        .put(&Draft {
+            supersedes: vec![old.id],
+            ..draft("b", "newer")
+        })
+        .unwrap();
+    store
+        .storage
+        .operator(at(1))
+        .purge(
+            None,
+            &crate::storage::sqlite::operator::Purge::key("b"),
+            Duration::from_secs(1),
+            &mut |_| (),
+        )
+        .unwrap();
+    let fresh = Store::new();
+    let report = fresh.import(exported(&store));
+    assert!(report.rejected.is_empty(), "{report:?}");
+    assert_eq!(fresh.seen(C, P, "a"), None);
+    assert_eq!(fresh.seen(P, P, "a").as_deref(), Some("zebra"));
+    assert_eq!(fresh.agent(C).search(C, "zebra", 0, 9).unwrap().items, []);
 }

@@ -275,3 +275,29 @@ fn a_store_that_is_filled_and_pruned_over_and_over_does_not_grow() {
     assert!(sizes[5] <= sizes[1] * 5 / 4, "{sizes:?}");
     store.assert_sound();
 }
+
+#[test]
+fn a_version_that_was_replaced_does_not_come_back_from_before_its_prune() {
+    let store = Store::new();
+    let first = store.save(P, "k", "first").id;
+    let mut before = Vec::new();
+    store
+        .operator(0)
+        .export(None, None, &mut before, &mut |_| {})
+        .unwrap();
+    store.save(P, "k", "second");
+    store.delete(P, "k");
+    prune(&store, 400);
+    assert_eq!(store.rows(P, "SELECT count(*) FROM record"), 0);
+    let told = store.agent(P).edges(P, &[first]).unwrap();
+    assert_eq!(told.len(), 1);
+
+    store
+        .operator(401)
+        .import(&mut before.as_slice(), &Default::default(), &mut |_| {})
+        .unwrap();
+    assert_eq!(store.seen(P, P, "k"), None);
+    let found = store.agent(P).search(P, "first", 0, 10).unwrap();
+    assert_eq!(found.items.len(), 0);
+    store.assert_sound();
+}

@@ -308,3 +308,173 @@ fn reading_and_confirming_do_not_touch_the_index() {
     assert_eq!(index(), before);
     store.assert_sound();
 }
+
+#[test]
+fn a_changed_schema_is_found_by_name() {
+    for (name, change) in [
+        ("event_never_goes", "DROP TRIGGER event_never_goes"),
+        ("event_never_changes", "DROP TRIGGER event_never_changes"),
+        (
+            "event_never_goes",
+            "DROP TRIGGER event_never_goes;
+             CREATE TRIGGER event_never_goes BEFORE DELETE ON event WHEN 0
+                 BEGIN SELECT RAISE(ABORT, 'no'); END",
+        ),
+        ("record_expiry", "DROP INDEX record_expiry"),
+        ("live_memory", "DROP VIEW live_memory"),
+        (
+            "live_memory",
+            "DROP VIEW live_memory; CREATE VIEW live_memory AS SELECT * FROM record",
+        ),
+        ("memory_terms", "DROP TABLE memory_terms"),
+        ("usage", "DROP TABLE usage"),
+        ("extra", "CREATE TABLE extra (x)"),
+        (
+            "extra",
+            "CREATE TRIGGER extra AFTER INSERT ON record
+                 BEGIN DELETE FROM record_tag; END",
+        ),
+        ("extra", "CREATE INDEX extra ON record (content)"),
+        ("extra", "ALTER TABLE usage ADD COLUMN extra TEXT"),
+    ] {
+        let store = rich();
+        store.by_hand(C).execute_batch(change).unwrap();
+        let verified = store.verified();
+        let found = verified.findings.iter().any(|finding| {
+            let named = finding.what.contains(name) || finding.what.contains("usage");
+            finding.check == "schema" && finding.level == Some(C) && named
+        });
+        assert!(found, "{change}: {verified:?}");
+    }
+    let store = rich();
+    Connection::open(store.root().join("sessions.db"))
+        .unwrap()
+        .execute_batch("CREATE VIEW extra AS SELECT * FROM session")
+        .unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 1, "{verified:?}");
+    assert_eq!(verified.findings[0].check, "schema");
+    assert_eq!(verified.findings[0].file, "sessions.db");
+}
+
+#[test]
+fn what_sqlite_keeps_for_itself_and_an_older_schema_are_no_change() {
+    let store = rich();
+    store
+        .by_hand(P)
+        .execute_batch("ANALYZE; VACUUM; INSERT INTO memory_fts (memory_fts) VALUES ('rebuild')")
+        .unwrap();
+    store.assert_sound();
+    fixture::first_schema().assert_sound();
+}
+
+#[test]
+fn an_edge_that_was_taken_away_is_found() {
+    let store = rich();
+    let low = store.save(P, "low", "Berlin").id;
+    let high = Draft {
+        supersedes: vec![low.clone()],
+        ..draft("low", "Bonn")
+    };
+    store
+        .agent(C)
+        .put(&draft("low", "what it says above"))
+        .unwrap();
+    let high = store.agent(C).put(&high).unwrap().id;
+    store.assert_sound();
+    let own: String = store
+        .by_hand(C)
+        .query_row("SELECT id FROM record WHERE key = 'old'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    store.by_hand(C).execute("DELETE FROM edge", []).unwrap();
+    let verified = store.verified();
+    assert_eq!(verified.findings.len(), 2, "{verified:?}");
+    for (old, finding) in [own, low].iter().zip(&verified.findings) {
+        assert_eq!((finding.check.as_str(), finding.level), ("edge", Some(C)));
+        assert!(finding.what.contains(old.as_str()), "{finding:?}");
+    }
+    assert!(verified.findings[1].what.contains(&high));
+    // Also where the older one is gone, and only brought back would be served.
+    let store = rich();
+    store
+        .operator(400)
+        .prune(None, &operator::Prune::default(), &mut quietly)
+        .unwrap();
+    assert_eq!(
+        store.rows(P, "SELECT count(*) FROM record WHERE key = 'old'"),
+        0
+    );
+    store.assert_sound();
+    store.by_hand(P).execute("DELETE FROM edge", []).unwrap();
+    assert_eq!(store.verified().findings.len(), 1);
+}
+
+#[test]
+fn a_version_that_was_saved_to_take_the_place_of_the_one_before_needs_no_edge() {
+    let store = Store::new();
+    let first = store.save(P, "k", "Berlin").id;
+    let other = store.save(P, "other", "Paris").id;
+    let second = Draft {
+        supersedes: vec![other, first],
+        ..draft("k", "Bonn")
+    };
+    store.agent(P).put(&second).unwrap();
+    assert_eq!(store.rows(P, "SELECT count(*) FROM edge"), 1);
+    store.assert_sound();
+    store
+        .operator(400)
+        .prune(None, &operator::Prune::default(), &mut quietly)
+        .unwrap();
+    assert_eq!(store.rows(P, "SELECT count(*) FROM record"), 1);
+    store.assert_sound();
+    store.by_hand(P).execute("DELETE FROM edge", []).unwrap();
+    assert_eq!(store.verified().findings.len(), 2);
+}
+
+#[test]
+fn what_waits_and_what_was_imported_without_its_edges_is_sound() {
+    let store = Store::new();
+    let said = store.user(P).put(&draft("said", "by the person")).unwrap();
+    let instead = Draft {
+        supersedes: vec![said.id.clone()],
+        ..draft("thought", "otherwise")
+    };
+    let waits = store.agent(P).put(&instead).unwrap();
+    assert_eq!(waits.outcome, Outcome::Pending);
+    store.assert_sound();
+    let moment = at(0);
+    let line = format!(
+        r#"{{"type":"header","format":"remora-export","version":1}}
+{{"type":"record","agent":"main","level":"PUBLIC","id":"{:032x}","key":"new","version":1,"content":"x","tags":[],"origin":"AGENT","standing":"trusted","session":"s","created_at":"{moment}","updated_at":"{moment}","supersedes":["{}"]}}
+"#,
+        1, said.id
+    );
+    let report = store
+        .operator(0)
+        .import(
+            &mut line.as_bytes(),
+            &operator::ImportOptions::default(),
+            &mut quietly,
+        )
+        .unwrap();
+    assert_eq!(report.records.imported, 1, "{report:?}");
+    store.assert_sound();
+}
+
+#[test]
+fn what_others_save_while_the_files_are_read_is_not_from_the_future() {
+    let store = rich();
+    let ahead = || -> u64 {
+        let kept = store.operator(0).inspect().unwrap();
+        kept.iter()
+            .map(|file| file.inside.as_ref().unwrap().ahead)
+            .sum()
+    };
+    store.later(P, 60).put(&draft("meanwhile", "x")).unwrap();
+    assert_eq!(ahead(), 0);
+    store.later(P, 61).put(&draft("tomorrow", "x")).unwrap();
+    // The record and its line in the trail.
+    assert_eq!(ahead(), 2);
+}
