@@ -13,8 +13,8 @@ use crate::cli::visible;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Of --agent, or of the whole store with its sessions. Every page, key, index, seal and the
-audit trail of each file are checked. Exits with 1 where anything is wrong.")]
+Of --agent, or of the whole store with its sessions. Every table, page, key, index, seal
+and the audit trail of each file are checked. Exits with 1 where anything is wrong.")]
 pub(crate) struct VerifyArgs {}
 
 pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<Exit> {

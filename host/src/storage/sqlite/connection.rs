@@ -356,6 +356,15 @@ impl Pool {
     }
 }
 
+/// Gives a connection room to keep more of a file at hand, for work that walks
+/// through all of it: without it the time grows faster than the file, from where
+/// its indexes no longer fit (2 MB by default).
+pub(super) fn for_long_work(db: &Connection) -> Result<(), Fault> {
+    const KIB: i64 = 64 * 1024;
+    db.pragma_update(None, "cache_size", -KIB)?;
+    Ok(())
+}
+
 /// Whether a rollback journal lies beside a file. In normal use there is none,
 /// since the files are in WAL mode.
 fn has_rollback_journal(path: &Path) -> bool {

@@ -34,7 +34,7 @@ use super::{Operator, Progress};
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
-use crate::storage::sqlite::connection::Mode;
+use crate::storage::sqlite::connection::{Mode, for_long_work};
 use crate::storage::sqlite::fault::{Fault, Place};
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::operator::fault_point;
@@ -350,6 +350,7 @@ impl Operator<'_> {
         // Made here so that nobody else can read it; SQLite fills an empty file.
         new_file(to)?;
         let db = self.inner.pool.connect(from, Mode::Read)?;
+        for_long_work(&db)?;
         db.execute("VACUUM INTO ?1", [name])?;
         db.close().map_err(|(_, error)| error)?;
         let copy = self.inner.pool.connect(to, Mode::Read)?;

@@ -72,7 +72,7 @@ pub use import::{ImportOptions, ImportReport, Imported, LINE_BYTES, LineNote};
 pub(super) use restore::recover;
 pub use restore::{RestoreOptions, RestoreReport, RestoredFile, RestoredSessions};
 
-use super::connection::{Mode, Pool};
+use super::connection::{Mode, Pool, for_long_work};
 use super::event;
 use super::fault::{Fault, Place};
 use super::layout::{LevelFile, identity};
@@ -314,13 +314,16 @@ impl<'a> Operator<'a> {
         let pool: &Pool = &self.inner.pool;
         let kind = Kind::level(file);
         let db = pool.connect(&file.path, Mode::Write)?;
+        for_long_work(&db)?;
         let wal: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if kind.check(&db, &self.inner.sealer)? && wal.eq_ignore_ascii_case("wal") {
             return Ok(db);
         }
         drop(db);
         pool.maintain(&file.path, &kind)?;
-        pool.connect(&file.path, Mode::Write)
+        let db = pool.connect(&file.path, Mode::Write)?;
+        for_long_work(&db)?;
+        Ok(db)
     }
 
     /// Leaves the one line of an operator's command in a file's trail.

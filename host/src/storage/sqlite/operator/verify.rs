@@ -36,7 +36,7 @@ use super::{Operator, Progress, count, purge};
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
 use crate::storage::sqlite::check_name;
-use crate::storage::sqlite::connection::Mode;
+use crate::storage::sqlite::connection::{Mode, for_long_work};
 use crate::storage::sqlite::edge::EdgeRow;
 use crate::storage::sqlite::event;
 use crate::storage::sqlite::fault::{Fault, Place};
@@ -230,6 +230,7 @@ impl Operator<'_> {
     fn look(&self, path: &std::path::Path, kind: &Kind<'_>) -> Result<Connection, Fault> {
         identity(path)?.ok_or_else(|| Fault::Io(std::io::ErrorKind::NotFound.into()))?;
         let db = self.inner.pool.connect(path, Mode::Read)?;
+        for_long_work(&db)?;
         if kind.check(&db, &self.inner.sealer)? {
             return Ok(db);
         }
@@ -278,6 +279,7 @@ impl Operator<'_> {
         };
         let checked = checked().and_then(|()| {
             let db = self.inner.pool.connect(&file.path, Mode::Write)?;
+            for_long_work(&db)?;
             check_index(&db, findings)
         });
         if let Err(fault) = checked {
