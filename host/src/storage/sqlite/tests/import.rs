@@ -131,7 +131,7 @@ fn a_version_or_moment_that_would_go_before_all_to_come_is_rejected_with_its_lin
         (changed(10, json!({"version": i64::MAX})), "version"),
         (changed(10, json!({"version": 0})), "version"),
         (
-            changed(10, json!({"created_at": at(-99).to_string()})),
+            changed(10, json!({"created_at": at(-99 + DAY).to_string()})),
             "created_at",
         ),
         (changed(10, json!({"updated_at": over})), "updated_at"),
@@ -151,7 +151,7 @@ fn a_version_or_moment_that_would_go_before_all_to_come_is_rejected_with_its_lin
     }
     let right = [
         changed(1, json!({"version": 1_000_000_000})),
-        changed(2, json!({"created_at": at(-100).to_string()})),
+        changed(2, json!({"created_at": at(-100 + DAY).to_string()})),
         changed(3, json!({"updated_at": just, "confirmed_at": just})),
         changed(4, json!({"superseded_at": just})),
         changed(5, json!({"deleted_at": just})),
