@@ -103,6 +103,7 @@ mod plugin;
 mod prompt;
 mod provenance;
 mod seal;
+pub mod search;
 mod session;
 pub mod storage;
 
