@@ -397,7 +397,11 @@ impl Shelf for FakeShelf {
         });
         let found = found.into_iter().skip(after as usize).collect();
         let (items, more) = cut(found, self.most(limit));
-        Ok(Matches { items, more })
+        Ok(Matches {
+            items,
+            more,
+            left_out: 0,
+        })
     }
     fn page(
         &self,

@@ -21,6 +21,7 @@
 //! The host bounds its pages in bytes as well as rows, so a short page is not the end; only
 //! `more: false` is. A host whose pages do not advance gets an error, not an endless loop.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -340,6 +341,8 @@ pub struct Search<'a, S> {
     pub rows: u32,
     /// The session's level.
     pub taint: Level,
+    /// Where it is told how many terms were not searched for.
+    pub left_out: &'a Cell<u32>,
 }
 
 impl<S: Shelf> Feed for Search<'_, S> {
@@ -347,6 +350,7 @@ impl<S: Shelf> Feed for Search<'_, S> {
 
     fn fill(&mut self, buffer: &mut VecDeque<Match>) -> Result<bool, MemoryError> {
         let page = self.shelf.search(self.text, self.after, self.rows)?;
+        self.left_out.set(page.left_out.max(self.left_out.get()));
         let got = u32::try_from(page.items.len()).unwrap_or(u32::MAX);
         if page.more {
             match self.after.checked_add(got) {

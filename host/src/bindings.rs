@@ -170,6 +170,7 @@ impl storage_import::HostShelf for RemoraView<'_> {
                 })
                 .collect(),
             more: matches.more,
+            left_out: u32::try_from(matches.left_out).unwrap_or(u32::MAX),
         })
     }
 

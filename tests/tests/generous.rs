@@ -235,6 +235,7 @@ impl storage::HostShelf for Generous {
         Ok(Ok(Matches {
             more: rest > items.len(),
             items,
+            left_out: 0,
         }))
     }
 

@@ -56,12 +56,15 @@ impl<H: Host> Tools<'_, H> {
 
         if let Some(query) = arguments.query {
             let (text, _) = searchable(&query);
+            // A block for the prompt has no place for notices.
+            let left_out = std::cell::Cell::new(0);
             let answers = Unshadowed::new(&shelves, |shelf| Search {
                 shelf,
-                text: &text,
+                text,
                 after: 0,
                 rows,
                 taint,
+                left_out: &left_out,
             });
             gathering.take(answers, ANSWERS, usize::MAX)?;
         }

@@ -8,6 +8,7 @@
 mod context;
 mod upkeep;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use crate::answers::{self, ANSWER_BYTES, ENVELOPE_BYTES, EXCERPT_BYTES, SNIPPET_BYTES};
@@ -26,10 +27,8 @@ use crate::validate::{self, LIST_LIMIT, SEARCH_LIMIT, problem};
 /// How many records to ask a shelf for at once. About as many excerpts as fit into one
 /// answer, so that a large shelf is not read for nothing.
 const PAGE_ROWS: u32 = 64;
-/// The most different words of a query that the host takes (`host`, search).
-const QUERY_WORDS: usize = 128;
-/// The longest query that the host takes: 16 KiB.
-const QUERY_BYTES: usize = 16 * 1024;
+/// The longest query that the host takes: 256 KiB.
+const QUERY_BYTES: usize = 256 * 1024;
 /// How many tags of a shelf a status names.
 const STATUS_TAGS: u32 = 50;
 
@@ -149,12 +148,14 @@ impl<'h, H: Host> Tools<'h, H> {
         let now = self.host.now();
 
         let rows = self.page_rows.min(most);
+        let left_out = Cell::new(0);
         let mut merged = Unshadowed::new(&shelves, |shelf| Search {
             shelf,
-            text: &text,
+            text,
             after: 0,
             rows,
             taint,
+            left_out: &left_out,
         });
         let echo = answers::text_size(answers::excerpt(query, answers::QUERY_ECHO_BYTES));
         let mut room = Room::new(echo);
@@ -191,7 +192,10 @@ impl<'h, H: Host> Tools<'h, H> {
         Ok(Results {
             hits,
             truncated,
-            notices: Vec::from_iter(cut),
+            notices: cut
+                .into_iter()
+                .chain(left_out_notice(left_out.get()))
+                .collect(),
         })
     }
 
@@ -428,43 +432,26 @@ fn excerpted(mut memory: Memory) -> Memory {
 }
 
 /// What of a query the host takes, and a notice if that is not all of it.
-fn searchable(query: &str) -> (String, Option<String>) {
+fn searchable(query: &str) -> (&str, Option<String>) {
     let head = answers::excerpt(query, QUERY_BYTES);
-    let mut cut = head.len() < query.len();
-    // Not half a word, unless there is no whole one.
-    let head = match head.rfind(char::is_whitespace) {
-        Some(end) if cut => match head.get(..end) {
-            Some(whole) if !whole.trim().is_empty() => whole,
-            _ => head,
-        },
-        _ => head,
-    };
-    let mut distinct = BTreeSet::new();
-    let mut words = Vec::new();
-    for word in head.split_whitespace() {
-        if !distinct.contains(word) {
-            if distinct.len() >= QUERY_WORDS {
-                cut = true;
-                break;
-            }
-            distinct.insert(word);
-            words.push(word);
-        }
+    if head.len() == query.len() {
+        return (query, None);
     }
-    if !cut {
-        return (query.to_owned(), None);
-    }
-    let searched = match words.as_slice() {
-        [word] if word.len() < query.trim().len() => {
-            format!("the first {} bytes of its only word were", word.len())
-        }
-        many => format!("its first {} different words were", many.len()),
-    };
     let notice = format!(
-        "The query is very long: only {searched} searched for. Ask with fewer words for better \
-         results."
+        "The query is very long: only its first {} KiB were searched for. Ask with fewer words \
+         for better results.",
+        QUERY_BYTES / 1024
     );
-    (words.join(" "), Some(notice))
+    (head, Some(notice))
+}
+
+fn left_out_notice(terms: u32) -> Option<String> {
+    (terms > 0).then(|| {
+        format!(
+            "The query has very many different words: {terms} of them, those that the most \
+             memories hold, were not searched for. Ask with fewer words for better results."
+        )
+    })
 }
 
 fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {

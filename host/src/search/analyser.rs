@@ -15,8 +15,8 @@
 //!    other character. An apostrophe joins what belongs together (`don't`, `Mel's`,
 //!    `ג'ירפה`) and parts what does not (`l'amour`).
 //! 3. **Terms.** A word has one [term](Analyser::words): its English stem in Latin
-//!    letters, in Hebrew and Arabic what is left without the article or the
-//!    preposition that is written together with it, else the word itself; and
+//!    letters, in Hebrew and Arabic what is left without the articles and the
+//!    prepositions that are written together with it, else the word itself; and
 //!    [grams](Analyser::grams), four characters each, which words that only
 //!    resemble each other share: inflections, compounds, prefixes and typing
 //!    errors. A run has its characters and the pairs of neighbours.
@@ -32,8 +32,9 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 pub const VERSION: &str = "remora 1";
 
 /// Characters of the longest word. A longer run of letters is cut into words of so
-/// many.
+/// many. What only continues a character is not counted, and twice as many are kept.
 const LONGEST: usize = 64;
+const MOST_CONTINUED: usize = 2 * LONGEST;
 /// Characters of a gram.
 const GRAM: usize = 4;
 /// Stands for the beginning and the end of a word in its grams.
@@ -51,7 +52,8 @@ pub enum Kind {
 /// A word or a run, folded, and where the text has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// As it is compared: folded, in normalisation form C. At most 64 characters.
+    /// As it is compared: folded, in normalisation form C. At most 64 characters
+    /// besides the marks that no letter is composed with, of which at most 128.
     pub text: String,
     /// What it is.
     pub kind: Kind,
@@ -77,6 +79,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
         class: Class::None,
         folded: String::new(),
         length: 0,
+        continued: 0,
         start: 0,
         end: 0,
         ready: std::collections::VecDeque::new(),
@@ -109,13 +112,20 @@ impl Class {
             'a'..='z' => Self::Latin,
             '0'..='9' => Self::Digit,
             '\0'..='\u{7f}' => Self::None,
+            _ if is_combining_mark(c) => Self::Mark,
             _ if is_unspaced(c) => Self::Unspaced,
             _ if is_pictograph(c) => Self::Symbol,
-            _ if is_combining_mark(c) => Self::Mark,
             _ if c.is_numeric() => Self::Digit,
-            '\u{80}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' if c.is_alphabetic() => Self::Latin,
-            _ if c.is_alphabetic() => Self::Letter,
-            _ => Self::None,
+            // Signs of phonetics and transliterations.
+            '\u{2b0}'..='\u{2ff}' => Self::None,
+            _ if !c.is_alphabetic() => Self::None,
+            '\u{80}'..='\u{2af}'
+            | '\u{1d00}'..='\u{1dbf}'
+            | '\u{1e00}'..='\u{1eff}'
+            | '\u{2c60}'..='\u{2c7f}'
+            | '\u{a720}'..='\u{a7ff}'
+            | '\u{ab30}'..='\u{ab64}' => Self::Latin,
+            _ => Self::Letter,
         }
     }
 
@@ -134,30 +144,47 @@ impl Class {
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1100}'..='\u{11ff}'
-        | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{2fdf}' | '\u{3005}'..='\u{3007}'
-        | '\u{3021}'..='\u{3029}' | '\u{3031}'..='\u{3035}' | '\u{3041}'..='\u{3096}'
-        | '\u{309d}'..='\u{309f}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{318f}'
-        | '\u{31a0}'..='\u{31bf}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
-        | '\u{4e00}'..='\u{9fff}' | '\u{a960}'..='\u{a97f}' | '\u{a9e0}'..='\u{a9ff}'
-        | '\u{aa60}'..='\u{aa7f}' | '\u{ac00}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}'
-        | '\u{16fe0}'..='\u{18dff}' | '\u{1aff0}'..='\u{1b2ff}' | '\u{20000}'..='\u{3ffff}')
-        && (c.is_alphanumeric() || is_combining_mark(c))
+        | '\u{1780}'..='\u{17ff}' | '\u{1950}'..='\u{1aaf}' | '\u{1b00}'..='\u{1b7f}'
+        | '\u{2e80}'..='\u{2fdf}' | '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}'
+        | '\u{3031}'..='\u{3035}' | '\u{3041}'..='\u{3096}' | '\u{309d}'..='\u{309f}'
+        | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'..='\u{318f}' | '\u{31a0}'..='\u{31bf}'
+        | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{a4cf}'
+        | '\u{a960}'..='\u{a9ff}' | '\u{aa60}'..='\u{aadf}' | '\u{ac00}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{faff}' | '\u{16fe0}'..='\u{18dff}' | '\u{1aff0}'..='\u{1b2ff}'
+        | '\u{20000}'..='\u{3ffff}')
+        && c.is_alphanumeric()
 }
 
+/// Whether a character is part of the one before it: a mark, and the second and
+/// third part of a Korean syllable.
+fn continues(c: char) -> bool {
+    matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}')
+        || (!c.is_ascii() && is_combining_mark(c))
+}
+
+/// Not the lines and blocks that tables and bars are drawn with.
 fn is_pictograph(c: char) -> bool {
     matches!(c,
-        '\u{2190}'..='\u{23ff}' | '\u{2460}'..='\u{27bf}' | '\u{2900}'..='\u{2bff}'
-        | '\u{1f000}'..='\u{1f3fa}' | '\u{1f400}'..='\u{1faff}')
+        '\u{2190}'..='\u{23ff}' | '\u{2460}'..='\u{24ff}' | '\u{25a0}'..='\u{27bf}'
+        | '\u{2900}'..='\u{2bff}' | '\u{1f000}'..='\u{1f3fa}' | '\u{1f400}'..='\u{1faff}')
+}
+
+/// One character for a division: no digit of it belongs to the number before it.
+fn is_fraction(c: char) -> bool {
+    matches!(c, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}' | '\u{2189}')
 }
 
 /// Characters that are neither seen nor mean anything by themselves, and so
 /// neither count nor part words: joiners, the soft hyphen, selectors of a glyph,
-/// skin tones, and the Arabic stroke that only stretches a word.
+/// skin tones, the Arabic stroke that only stretches a word, the fillers of Korean
+/// syllables, the tone marks that Armenian has inside of a word, and trade marks.
 fn is_ignored(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{640}' | '\u{180b}'..='\u{180f}' | '\u{200c}'..='\u{200f}'
-        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0000}'..='\u{e0fff}')
+        '\u{ad}' | '\u{ae}' | '\u{34f}' | '\u{55b}' | '\u{55c}' | '\u{55e}' | '\u{61c}'
+        | '\u{640}' | '\u{115f}'..='\u{1160}' | '\u{180b}'..='\u{180f}'
+        | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{2120}' | '\u{2122}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Accents, points and vowel signs that people leave out when they type: of
@@ -168,15 +195,24 @@ fn is_dropped_mark(c: char) -> bool {
         | '\u{5c1}'..='\u{5c2}' | '\u{5c4}'..='\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}'
         | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{6d6}'..='\u{6dc}' | '\u{6df}'..='\u{6e4}'
         | '\u{6e7}'..='\u{6e8}' | '\u{6ea}'..='\u{6ed}' | '\u{711}' | '\u{730}'..='\u{74a}'
-        | '\u{8d3}'..='\u{8ff}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+        | '\u{898}'..='\u{89f}' | '\u{8ca}'..='\u{8ff}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
         | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// What is typed for an apostrophe, and the Hebrew geresh.
+/// What is typed for an apostrophe, the letters that look like one, and the Hebrew
+/// geresh.
 fn is_apostrophe(c: char) -> bool {
     matches!(
         c,
-        '\'' | '\u{2018}' | '\u{2019}' | '\u{2bc}' | '\u{5f3}' | '\u{ff07}' | '`'
+        '\'' | '`' | '\u{b4}' | '\u{2b9}'
+            ..='\u{2bf}'
+                | '\u{374}'
+                | '\u{5f3}'
+                | '\u{1fef}'
+                | '\u{1ffd}'
+                | '\u{2018}'
+                | '\u{2019}'
+                | '\u{ff07}'
     )
 }
 
@@ -186,7 +222,7 @@ fn is_gershayim(c: char) -> bool {
 }
 
 fn is_hebrew(c: char) -> bool {
-    matches!(c, '\u{5d0}'..='\u{5f2}')
+    matches!(c, '\u{5d0}'..='\u{5f2}' | '\u{fb1d}'..='\u{fb4f}')
 }
 
 /// What English puts behind an apostrophe and does not part from its word.
@@ -198,8 +234,9 @@ struct Walk<'a> {
     /// Of the last character of the token at hand; none when there is none.
     class: Class,
     folded: String,
-    /// Characters of `folded`.
+    /// Characters of `folded` that are counted, and those that are not.
     length: usize,
+    continued: usize,
     start: usize,
     end: usize,
     ready: std::collections::VecDeque<Token>,
@@ -219,81 +256,91 @@ impl Walk<'_> {
 
     fn take(&mut self, at: usize, c: char) {
         let end = at.saturating_add(c.len_utf8());
-        if c.is_ascii() {
-            // By far the most: nothing to take apart.
-            self.take_ascii(at, end, c);
-        } else if is_ignored(c) || (is_apostrophe(c) && self.joins_here(end)) {
+        if (is_apostrophe(c) && self.joins_here(end))
+            || (is_gershayim(c) && self.stands_between_hebrew(end))
+        {
             // As if it were not there.
-        } else if is_gershayim(c) && self.stands_between_hebrew(end) {
-            // Likewise.
+        } else if c.is_ascii() {
+            // By far the most: nothing to take apart.
+            self.fold(at, end, c.to_ascii_lowercase());
+        } else if is_fraction(c) {
+            self.finish();
+            self.take_apart(at, end, c);
+            self.finish();
         } else {
-            decompose_compatible(c, |part| {
-                if !is_dropped_mark(part) && !is_ignored(part) {
-                    for lower in part.to_lowercase() {
-                        if !is_dropped_mark(lower) {
-                            self.fold(at, end, lower);
-                        }
-                    }
-                }
-            });
+            self.take_apart(at, end, c);
         }
     }
 
-    fn take_ascii(&mut self, at: usize, end: usize, c: char) {
-        let ignored = match c {
-            '\'' | '`' => self.joins_here(end),
-            '"' => self.stands_between_hebrew(end),
-            _ => false,
-        };
-        if ignored {
-            return;
+    fn take_apart(&mut self, at: usize, end: usize, c: char) {
+        if is_ignored(c) {
+            return self.stretch(end);
         }
-        // `C++` and `C#`, but neither `1 + 1` nor a heading.
-        let behind_a_letter = matches!(self.class, Class::Latin | Class::Symbol) && self.end == at;
-        match c {
-            '+' | '#' if behind_a_letter => {
-                let wide = if c == '+' { '\u{ff0b}' } else { '\u{ff03}' };
-                self.push(at, end, wide, Class::Symbol);
+        decompose_compatible(c, |part| {
+            for lower in part.to_lowercase() {
+                if is_dropped_mark(lower) || is_ignored(lower) {
+                    self.stretch(end);
+                } else {
+                    self.fold(at, end, lower);
+                }
             }
-            _ => self.fold(at, end, c.to_ascii_lowercase()),
-        }
+        });
     }
 
     /// Takes one folded character in.
     fn fold(&mut self, at: usize, end: usize, c: char) {
+        // `C++` and `C#`, but neither `1 + 1` nor a heading.
+        let behind_a_letter = matches!(self.class, Class::Latin | Class::Symbol) && self.end == at;
         match c {
+            // As pictographs, since these are: ➕ and ♯.
+            '+' if behind_a_letter => self.push(at, end, '\u{2795}'),
+            '#' if behind_a_letter => self.push(at, end, '\u{266f}'),
             '\u{df}' => {
-                self.push(at, end, 's', Class::Latin);
-                self.push(at, end, 's', Class::Latin);
+                self.push(at, end, 's');
+                self.push(at, end, 's');
             }
-            '\u{131}' => self.push(at, end, 'i', Class::Latin),
-            '\u{3c2}' => self.push(at, end, '\u{3c3}', Class::Letter),
-            _ => self.push(at, end, c, Class::of(c)),
+            '\u{131}' => self.push(at, end, 'i'),
+            '\u{3c2}' => self.push(at, end, '\u{3c3}'),
+            _ => self.push(at, end, c),
         }
     }
 
-    fn push(&mut self, at: usize, end: usize, c: char, class: Class) {
-        if !class.joins(self.class) || self.length >= LONGEST {
+    fn push(&mut self, at: usize, end: usize, c: char) {
+        let class = Class::of(c);
+        let continues = continues(c);
+        if !class.joins(self.class) || (self.length >= LONGEST && !continues) {
             self.finish();
         }
-        if class == Class::None || (class == Class::Mark && self.length == 0) {
-            self.finish();
+        if class == Class::None || (class == Class::Mark && self.folded.is_empty()) {
             return;
         }
-        if self.length == 0 {
+        if self.folded.is_empty() {
             self.start = at;
         }
-        self.folded.push(c);
-        self.length = self.length.saturating_add(1);
         self.end = end;
         if class != Class::Mark {
             self.class = class;
+        }
+        if !continues {
+            self.length = self.length.saturating_add(1);
+        } else if self.continued < MOST_CONTINUED {
+            self.continued = self.continued.saturating_add(1);
+        } else {
+            return;
+        }
+        self.folded.push(c);
+    }
+
+    /// Takes something that is not seen into the range of the token at hand.
+    fn stretch(&mut self, end: usize) {
+        if !self.folded.is_empty() {
+            self.end = end;
         }
     }
 
     /// Hands out the token at hand.
     fn finish(&mut self) {
-        if self.length > 0 {
+        if !self.folded.is_empty() {
             let kind = match self.class {
                 Class::Unspaced | Class::Symbol => Kind::Run,
                 _ => Kind::Word,
@@ -312,6 +359,7 @@ impl Walk<'_> {
         }
         self.folded.clear();
         self.length = 0;
+        self.continued = 0;
         self.class = Class::None;
     }
 
@@ -321,13 +369,19 @@ impl Walk<'_> {
             // Any alphabet but the Latin has it inside its words.
             Class::Letter => true,
             Class::Latin => {
+                // No further than to the next apostrophe: a text can be full of them.
                 let rest = self.text.get(end..).unwrap_or_default();
-                let word = rest
-                    .find(|c: char| !c.is_alphanumeric())
-                    .map_or(rest, |stop| rest.get(..stop).unwrap_or_default());
+                let ending: String = rest
+                    .chars()
+                    .take_while(|c| !is_apostrophe(*c))
+                    .nfkd()
+                    .filter(|c| !is_ignored(*c))
+                    .take_while(|c| c.is_alphanumeric() || is_combining_mark(*c))
+                    .take(3)
+                    .collect();
                 ENDINGS
                     .iter()
-                    .any(|ending| word.eq_ignore_ascii_case(ending))
+                    .any(|known| ending.eq_ignore_ascii_case(known))
             }
             _ => false,
         }
@@ -339,24 +393,34 @@ impl Walk<'_> {
     }
 }
 
-/// A Hebrew word without its preposition, conjunction or article, an Arabic one
+/// A Hebrew word without its prepositions, conjunctions and articles, an Arabic one
 /// without its article and what stands before that: they are written together
 /// with the word, and no other script has the like. Three letters must be left.
+///
+/// All that can be one is taken off, also from a word that only begins like it:
+/// so a word is the same with a prefix and without, whatever its first letter.
 fn without_prefix(word: &str) -> &str {
+    let mut left = word;
+    while let Some(rest) = after_prefix(left).filter(|rest| rest.chars().nth(2).is_some()) {
+        left = rest;
+    }
+    left
+}
+
+fn after_prefix(word: &str) -> Option<&str> {
     const HEBREW: [char; 7] = [
         '\u{5d5}', '\u{5d4}', '\u{5d1}', '\u{5dc}', '\u{5de}', '\u{5e9}', '\u{5db}',
     ];
     const ARTICLE: &str = "\u{627}\u{644}";
     const BEFORE_ARTICLE: [char; 4] = ['\u{648}', '\u{641}', '\u{628}', '\u{643}'];
-    let rest = if word.starts_with(is_hebrew) {
-        word.strip_prefix(HEBREW)
-    } else {
-        word.strip_prefix(BEFORE_ARTICLE)
-            .unwrap_or(word)
-            .strip_prefix(ARTICLE)
-    };
-    rest.filter(|rest| rest.chars().nth(2).is_some())
-        .unwrap_or(word)
+    /// What "to" and the article make of each other.
+    const TO_THE: &str = "\u{644}\u{644}";
+    word.strip_prefix(HEBREW)
+        .or_else(|| word.strip_prefix(TO_THE))
+        .or_else(|| {
+            let rest = word.strip_prefix(BEFORE_ARTICLE).unwrap_or(word);
+            rest.strip_prefix(ARTICLE)
+        })
 }
 
 /// Makes terms of tokens.
@@ -432,3 +496,6 @@ impl Analyser {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,9 +51,9 @@ pub mod limits {
     /// Bytes of a snippet.
     pub const SNIPPET_BYTES: usize = 240;
     /// Bytes of the words of one search.
-    pub const QUERY_BYTES: usize = 16 * 1024;
-    /// Distinct words of one search, split at white space.
-    pub const QUERY_WORDS: usize = 128;
+    pub const QUERY_BYTES: usize = 256 * 1024;
+    /// Different terms of one search that are scored.
+    pub const QUERY_TERMS: usize = crate::search::query::TERMS;
 }
 
 /// One version of one memory.
@@ -146,7 +146,8 @@ pub struct Memories {
 pub struct Match {
     /// Its content is an excerpt of at most [`limits::EXCERPT_BYTES`].
     pub memory: Memory,
-    /// BM25, finite and above zero.
+    /// Finite and above zero: BM25 over words and grams, and far more where the
+    /// query names the key.
     pub score: f64,
     /// The part of the content that matched, at most [`limits::SNIPPET_BYTES`].
     pub snippet: String,
@@ -159,6 +160,9 @@ pub struct Matches {
     pub items: Vec<Match>,
     /// There is more behind the last.
     pub more: bool,
+    /// How many different terms of the query were left out, because it has so
+    /// many: those that the most records hold.
+    pub left_out: usize,
 }
 
 /// That a record took another's place. Kept on the shelf of the newer one.
@@ -336,11 +340,12 @@ pub trait Shelves: Send {
     fn fetch(&mut self, level: Level, key: &str) -> Result<Option<Entry>, Error>;
 
     /// Matches of any word of `text` from position `after` on, scored over the
-    /// statistics of all levels up to the taint.
+    /// statistics of all levels up to the taint. Of more different terms than
+    /// [`limits::QUERY_TERMS`] the rarest are scored.
     ///
     /// # Errors
-    /// [`ErrorKind::TooLarge`] past [`limits::QUERY_BYTES`] or
-    /// [`limits::QUERY_WORDS`]; [`ErrorKind::Unavailable`].
+    /// [`ErrorKind::TooLarge`] past [`limits::QUERY_BYTES`];
+    /// [`ErrorKind::Unavailable`].
     fn search(
         &mut self,
         level: Level,

@@ -518,7 +518,7 @@ fn matches(matches: storage::Matches) -> Value {
         .iter()
         .map(|found| json!({ "memory": memory(&found.memory), "score": found.score, "snippet": found.snippet }))
         .collect();
-    json!({ "items": items, "more": matches.more })
+    json!({ "items": items, "more": matches.more, "left_out": matches.left_out })
 }
 
 fn page(page: storage::Memories) -> Value {

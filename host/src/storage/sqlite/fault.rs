@@ -19,6 +19,8 @@ pub(super) enum Fault {
     Altered(&'static str),
     /// The file is of a newer schema: found, known.
     Newer(i64, i64),
+    /// The file was indexed by a newer analyser. Says by which.
+    NewerAnalyser(String),
     /// The file is something else than its name says.
     Foreign(String),
     /// Already said.
@@ -87,6 +89,18 @@ impl Place {
                 "Use the newer Remora, or a backup from before it",
             )
             .caused_by(self.cause("newer schema")),
+            Fault::NewerAnalyser(found) => Error::unavailable(
+                format!(
+                    "{} was indexed by a newer Remora, with the analyser {found}",
+                    self.name
+                ),
+                format!(
+                    "This Remora has the analyser {}",
+                    crate::search::analyser::VERSION
+                ),
+                "Use the newer Remora, or a backup from before it",
+            )
+            .caused_by(self.cause("newer analyser")),
             Fault::Foreign(what) => Error::unavailable(
                 format!("{} is not what its name says: {what}", self.name),
                 "A file belongs to one agent and one level, and to the store it was made in",

@@ -28,7 +28,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Transaction, TransactionBehavior};
@@ -64,7 +64,6 @@ use layout::{Identity, Layout, LevelFile, identity};
 use read::SqliteShelves;
 use record::Book;
 use schema::Kind;
-use search::Analyser;
 use usage::Usage;
 
 /// Makes the ids of records: random, so that they tell nothing of what else was
@@ -148,7 +147,6 @@ struct Inner {
     /// Which file `sessions.db` was when the store was opened.
     sessions: Identity,
     options: SqliteOptions,
-    analysers: Mutex<Vec<Analyser>>,
     usage: Usage,
 }
 
@@ -186,7 +184,6 @@ impl SqliteStorage {
             pool,
             sessions,
             options,
-            analysers: Mutex::new(Vec::new()),
             usage: Usage::default(),
         };
         let storage = Self {
@@ -250,28 +247,6 @@ impl Inner {
             file.place()
                 .say(Fault::Io(std::io::ErrorKind::NotFound.into()))
         })
-    }
-
-    /// Has an analyser take words apart. Analysers are kept: making one costs
-    /// more than all it does for a query.
-    fn analyse<T>(&self, work: impl FnOnce(&Analyser) -> Result<T, Fault>) -> Result<T, Error> {
-        let place = Place::path(Path::new("The analyser of queries"));
-        let idle = || {
-            self.analysers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        let kept = idle().pop();
-        let work = || {
-            let analyser = match kept {
-                Some(analyser) => analyser,
-                None => Analyser::new()?,
-            };
-            let result = work(&analyser)?;
-            idle().push(analyser);
-            Ok(result)
-        };
-        work().map_err(|fault| place.say(fault))
     }
 
     /// Adds a line to a level's audit trail, on the host's own behalf.

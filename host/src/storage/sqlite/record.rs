@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use super::fault::Fault;
 use super::layout::LevelFile;
 use super::schema::indexed;
+use super::search::index;
 use crate::clock::Instant;
 use crate::level::Level;
 use crate::provenance::{Origin, Standing};
@@ -147,13 +148,11 @@ impl Book<'_> {
     /// Puts a record into the index, where it belongs there.
     pub(super) fn index(&self, db: &Connection, record: &Record) -> Result<(), Fault> {
         if record.is_indexed() {
-            db.prepare_cached(
-                "INSERT INTO memory_fts (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute((record.seq, &record.key, &record.content, &record.tags))?;
+            let tags = record.tag_list()?;
+            index::add(db, record.seq, &record.key, &record.content, &tags)?;
             let mut statement =
                 db.prepare_cached("INSERT INTO record_tag (tag, key, seq) VALUES (?1, ?2, ?3)")?;
-            for tag in record.tag_list()? {
+            for tag in tags {
                 statement.execute((tag, &record.key, record.seq))?;
             }
         }
@@ -215,11 +214,8 @@ impl Book<'_> {
 
     /// Takes a record out of the index that holds it, by the words it has now.
     pub(super) fn unindex(&self, db: &Connection, record: &Record) -> Result<(), Fault> {
-        db.prepare_cached(
-            "INSERT INTO memory_fts (memory_fts, rowid, key, content, tags)
-             VALUES ('delete', ?1, ?2, ?3, ?4)",
-        )?
-        .execute((record.seq, &record.key, &record.content, &record.tags))?;
+        let tags = record.tag_list()?;
+        index::remove(db, record.seq, &record.key, &record.content, &tags)?;
         db.prepare_cached("DELETE FROM record_tag WHERE seq = ?1")?
             .execute([record.seq])?;
         Ok(())

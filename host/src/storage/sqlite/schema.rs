@@ -20,16 +20,14 @@ use super::event;
 use super::fault::Fault;
 use super::layout::LevelFile;
 use super::record::Book;
+use super::search::index;
 use crate::seal::{Purpose, Sealer};
+use crate::search::analyser;
 
 /// "Remr": what the file of a level says it is.
 pub(super) const LEVEL_ID: i32 = 0x5265_6d72;
 /// "RemS": what `sessions.db` says it is.
 pub(super) const SESSIONS_ID: i32 = 0x5265_6d53;
-
-/// How words are told apart and brought to their stems. Part of what the index
-/// holds: another analyser needs a migration that indexes again.
-pub(super) const ANALYSER: &str = "porter unicode61 1";
 
 /// The condition on a record that the index holds it: believed, and nothing took
 /// its place. What is live has not expired besides, and no edge hides it. Literal
@@ -42,7 +40,7 @@ macro_rules! indexed {
 pub(super) use indexed;
 
 /// What makes a level's file, oldest first.
-pub(super) const LEVEL: &[&str] = &[LEVEL_1, LEVEL_2];
+pub(super) const LEVEL: &[&str] = &[LEVEL_1, LEVEL_2, LEVEL_3];
 
 /// Everything that is kept.
 const LEVEL_1: &str = concat!(
@@ -254,6 +252,34 @@ CREATE TRIGGER event_never_goes BEFORE DELETE ON event
 "
 );
 
+/// What an index of the host's own terms needs. Its rows are written when the file
+/// is indexed again, as it is for any analyser but the one that it names.
+const LEVEL_3: &str = r"
+DROP TABLE memory_terms;
+DROP TABLE memory_fts;
+DROP VIEW indexed_memory;
+
+-- Terms, each at its places, parted by spaces. A row's number is 32 times that of
+-- the record, and the class of its length.
+CREATE VIRTUAL TABLE memory_words USING fts5 (
+    key, content, tags,
+    tokenize = 'ascii',
+    content = '', columnsize = 0
+);
+INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
+-- Grams: which rows hold each, and with a 2 before it, which hold it twice.
+CREATE VIRTUAL TABLE memory_grams USING fts5 (
+    grams,
+    tokenize = 'ascii tokenchars _',
+    content = '', columnsize = 0, detail = none
+);
+INSERT INTO memory_grams (memory_grams, rank) VALUES ('secure-delete', 1);
+-- Each occurrence of each term, each row of each gram, and each term once.
+CREATE VIRTUAL TABLE memory_word_terms USING fts5vocab (memory_words, instance);
+CREATE VIRTUAL TABLE memory_gram_terms USING fts5vocab (memory_grams, instance);
+CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab (memory_words, row);
+";
+
 /// What makes `sessions.db`, oldest first.
 pub(super) const SESSIONS: &[&str] = &[r"
 CREATE TABLE meta (
@@ -274,6 +300,32 @@ CREATE TABLE session (
     seal       BLOB NOT NULL CHECK (length(seal) = 32)
 ) STRICT, WITHOUT ROWID;
 "];
+
+/// The row of `meta` that names the analyser.
+const ANALYSER: &str = "analyser";
+
+/// The name of an analyser, if it is a later one of this program's than it has.
+fn newer_analyser(name: &str) -> Option<String> {
+    let number = |name: &str| {
+        let (kind, number) = name.rsplit_once(' ')?;
+        Some((kind.to_owned(), number.parse::<u64>().ok()?))
+    };
+    let (kind, found) = number(name)?;
+    let (own, known) = number(analyser::VERSION)?;
+    (kind == own && found > known).then(|| name.to_owned())
+}
+
+/// Indexes a file again, and says so.
+fn index_again(db: &Connection) -> Result<(), Fault> {
+    const STEP: u64 = 10_000;
+    let all = index::belonging(db)?;
+    tracing::info!("indexing {all} memories again");
+    index::rebuild(db, |done| {
+        if done % STEP == 0 {
+            tracing::info!("indexed {done} of {all} memories");
+        }
+    })
+}
 
 /// What a file is: its tables, and what its `meta` must say.
 #[derive(Clone, Copy)]
@@ -317,7 +369,7 @@ impl<'a> Kind<'a> {
             Some(file) => rows.extend([
                 ("agent", file.agent.clone()),
                 ("level", file.level.name().to_owned()),
-                ("analyser", ANALYSER.to_owned()),
+                (ANALYSER, analyser::VERSION.to_owned()),
             ]),
             None => rows.push(("kind", "sessions".to_owned())),
         }
@@ -381,8 +433,8 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// Checks that a file is what it should be, and of the schema that this
-    /// program writes. False: it is older, and can be migrated.
+    /// Checks that a file is what it should be, and of the schema and indexed by the
+    /// analyser that this program has. False: it is older, and can be migrated.
     pub(super) fn check(&self, db: &Connection, sealer: &Sealer) -> Result<bool, Fault> {
         // One snapshot, the caller's if there is one: another process may migrate
         // the file meanwhile.
@@ -399,10 +451,11 @@ impl<'a> Kind<'a> {
             return Err(Fault::Newer(version, self.schema()));
         }
         self.check_description(db, sealer, version)?;
+        let current = version == self.schema() && self.is_indexed(db, sealer)?;
         if let Some(snapshot) = snapshot {
             snapshot.commit()?;
         }
-        Ok(version == self.schema())
+        Ok(current)
     }
 
     /// Checks that `meta` says what it should.
@@ -423,8 +476,12 @@ impl<'a> Kind<'a> {
             };
             let expected = match name {
                 "schema" => version.to_string(),
-                // An older analyser is what a migration is for.
-                "analyser" if version < self.schema() => value.clone(),
+                // What another analyser indexed is indexed again, but not by a
+                // program that knows less.
+                ANALYSER => match newer_analyser(&value) {
+                    Some(newer) => return Err(Fault::NewerAnalyser(newer)),
+                    None => value.clone(),
+                },
                 _ => expected,
             };
             if value != expected {
@@ -443,8 +500,14 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// Brings a file to the schema that this program writes, in one exclusive
-    /// transaction. Does nothing to a file that is there already, so that any
+    /// Whether the analyser that this program has wrote the index.
+    fn is_indexed(&self, db: &Connection, sealer: &Sealer) -> Result<bool, Fault> {
+        Ok(self.file.is_none()
+            || self.meta(db, sealer, ANALYSER)?.as_deref() == Some(analyser::VERSION))
+    }
+
+    /// Brings a file to the schema that this program writes, and its index to the
+    /// analyser that it has, in one exclusive transaction. Does nothing to a file that is there already, so that any
     /// number of processes may ask at once.
     pub(super) fn migrate(&self, db: &mut Connection, sealer: &Sealer) -> Result<(), Fault> {
         let tx = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
@@ -452,7 +515,7 @@ impl<'a> Kind<'a> {
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
         }
-        if version == self.schema() {
+        if version == self.schema() && self.is_indexed(&tx, sealer)? {
             return Ok(());
         }
         if version == 0 {
@@ -470,6 +533,9 @@ impl<'a> Kind<'a> {
             .skip(usize::try_from(version).unwrap_or(usize::MAX))
         {
             tx.execute_batch(step)?;
+        }
+        if self.file.is_some() && version != 0 {
+            index_again(&tx)?;
         }
         for (name, value) in self.description() {
             self.set_meta(&tx, sealer, name, &value)?;

@@ -25,7 +25,6 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use super::purge::index_anew;
 use super::restore::keep_edge;
 use super::{Operator, Progress, SESSION, count, days, fault_point};
 use crate::error::Error;
@@ -36,6 +35,7 @@ use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::record::{Book, Record, columns};
 use crate::storage::sqlite::schema::indexed;
+use crate::storage::sqlite::search::index;
 
 /// Rows of one batch: with content at its longest, 16 MB.
 const BATCH: i64 = 64;
@@ -245,7 +245,7 @@ impl Operator<'_> {
             fault_point("prune");
         }
         if anew && going > 0 {
-            index_anew(db)?;
+            index::rebuild(db, |_| {})?;
         }
         if done > 0 {
             let detail = format!(

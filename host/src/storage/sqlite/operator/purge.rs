@@ -43,6 +43,7 @@ use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::record::Book;
 use crate::storage::sqlite::schema::Kind;
+use crate::storage::sqlite::search::index;
 
 /// The row of `meta` that says that a file may still hold erased words, and since
 /// when.
@@ -298,7 +299,7 @@ impl Operator<'_> {
                 Purge::Session(_) => None,
             };
             keep(db, book, purge.name(book), &at, key)?;
-            index_anew(db)?;
+            index::rebuild(db, |_| {})?;
         }
         // Samples of what the indexes of the tables hold: keys.
         for table in ["sqlite_stat1", "sqlite_stat4"] {
@@ -457,28 +458,6 @@ fn keep(
         seal: Vec::new(),
     };
     erased.keep(db, book)
-}
-
-/// The full-text indexes of a file.
-pub(super) fn indexes(db: &Connection) -> Result<Vec<String>, Fault> {
-    let mut statement = db.prepare(
-        "SELECT name FROM sqlite_schema
-         WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%USING fts5%'
-           AND sql NOT LIKE '%USING fts5vocab%'",
-    )?;
-    let names = statement.query_map([], |row| row.get(0))?;
-    Ok(names.collect::<Result<_, _>>()?)
-}
-
-/// Builds every full-text index of a file anew from the rows it is about.
-pub(super) fn index_anew(db: &Connection) -> Result<(), Fault> {
-    for name in indexes(db)? {
-        let name = name.replace('"', "\"\"");
-        db.execute_batch(&format!(
-            "INSERT INTO \"{name}\" (\"{name}\") VALUES ('rebuild')"
-        ))?;
-    }
-    Ok(())
 }
 
 fn count_of(files: &[LevelFile]) -> u64 {

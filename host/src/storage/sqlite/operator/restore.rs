@@ -55,6 +55,7 @@ use crate::storage::sqlite::fault::{Fault, Place};
 use crate::storage::sqlite::layout::{Layout, LevelFile, identity};
 use crate::storage::sqlite::record::{Book, Record, columns};
 use crate::storage::sqlite::schema::Kind;
+use crate::storage::sqlite::search::index;
 use crate::storage::sqlite::{SqliteOptions, SqliteStorage, check_name, sessions};
 
 /// Where the new files are built.
@@ -1090,7 +1091,7 @@ fn carry_erased(
     }
     erase_stamps(db, book)?;
     if erased > 0 {
-        purge::index_anew(db)?;
+        index::rebuild(db, |_| {})?;
     }
     Ok(erased)
 }

@@ -43,6 +43,7 @@ use crate::storage::sqlite::fault::{Fault, Place};
 use crate::storage::sqlite::layout::{LevelFile, identity};
 use crate::storage::sqlite::record::{Book, Record, columns};
 use crate::storage::sqlite::schema::Kind;
+use crate::storage::sqlite::search::index;
 use crate::storage::sqlite::stamp::Stamp;
 
 /// Of one check in one file so many findings are told, and then how many more
@@ -493,36 +494,22 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
     Ok(())
 }
 
-/// The full-text indexes against the rows that they are about. SQLite's own check
-/// leaves out content that is kept outside of the index, and FTS5's command for
-/// it wants the lock to write, though it writes nothing.
+/// The full-text index against the records. SQLite's own check includes FTS5's, which
+/// tells whether the index is sound in itself, not whether it is the right one.
 fn check_index(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
-    for name in purge::indexes(db)? {
-        let quoted = name.replace('"', "\"\"");
-        let compared = db.execute(
-            &format!("INSERT INTO \"{quoted}\" (\"{quoted}\", rank) VALUES ('integrity-check', 1)"),
-            [],
-        );
-        match compared {
-            Ok(_) => {}
-            Err(error) => match error.sqlite_error_code() {
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    findings.found(
-                        "index",
-                        format!("{name} does not hold just the words of its records"),
-                    );
-                }
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => findings.note(
-                    "index",
-                    format!("{name} was not compared with its records: somebody is writing"),
-                ),
-                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => findings.note(
-                    "index",
-                    format!("{name} was not compared with its records: the file is read-only"),
-                ),
-                _ => return Err(error.into()),
-            },
+    let wrong = match index::agrees(db) {
+        Ok(agrees) => !agrees,
+        Err(Fault::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            true
         }
+        Err(fault) => return Err(fault),
+    };
+    if wrong {
+        findings.found(
+            "index",
+            "it does not hold just the words of its records; `remora reindex` builds it anew"
+                .to_owned(),
+        );
     }
     Ok(())
 }

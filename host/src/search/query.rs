@@ -1,0 +1,283 @@
+//! What a query asks for, as terms.
+
+use std::collections::BTreeSet;
+
+use super::analyser::{Analyser, Kind, Token, tokens};
+use super::stop::is_stop_word;
+
+/// The most different terms that are scored. Of more, those that the fewest
+/// records hold.
+pub(crate) const TERMS: usize = 128;
+/// The most different terms that are looked at for it, from the beginning of the
+/// query on.
+const CONSIDERED: usize = 8192;
+/// The most grams that are scored, and the longest word that has any in them.
+const GRAMS: usize = 512;
+/// Words of a query that are tried as a key, and of the longest key that is found
+/// inside of a longer query.
+const KEY_WORDS: usize = 64;
+const LONGEST_KEY: usize = 8;
+/// Characters of the shortest beginning that a last word is taken for.
+const SHORTEST_PREFIX: usize = 2;
+
+/// What a term is, and so what it weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TermKind {
+    /// The stem of a word.
+    Stem,
+    /// Two neighbours in a run.
+    Pair,
+    /// A character of a run.
+    Character,
+}
+
+/// A term to be scored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    pub(crate) text: String,
+    pub(crate) kind: TermKind,
+    /// Which of the query's different words and runs it comes from.
+    pub(crate) word: usize,
+    /// Which other stem the query has right before it, stop words left out.
+    pub(crate) behind: Option<String>,
+    /// Its word's grams, those of an earlier word left out.
+    pub(crate) grams: Vec<String>,
+}
+
+/// Words of a query that may be a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyName {
+    /// How many words. First, so that longer keys sort behind.
+    pub(crate) words: usize,
+    pub(crate) term: String,
+}
+
+/// A query, taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query {
+    /// In the order of the query, each once.
+    pub(crate) terms: Vec<Term>,
+    /// How many different words and runs they come from.
+    pub(crate) words: usize,
+    /// What stands in quotes, as the terms that must follow each other.
+    pub(crate) phrases: Vec<Vec<String>>,
+    pub(crate) keys: BTreeSet<KeyName>,
+    /// What the last word begins with, where it may not be finished.
+    pub(crate) prefix: Option<String>,
+    /// How many different terms were left out, because there are so many.
+    pub(crate) left_out: usize,
+}
+
+impl Query {
+    /// Takes a text apart. Nothing in it is syntax, but for quotes around what
+    /// should follow each other.
+    pub(crate) fn new(analyser: &Analyser, text: &str) -> Self {
+        let mut query = Self::default();
+        let content = tokens(text).any(|token| !says_nothing(&token));
+        let kept = |token: &Token| !content || !says_nothing(token);
+        let mut seen = BTreeSet::new();
+        let mut seen_words = BTreeSet::new();
+        let mut seen_grams = BTreeSet::new();
+        let mut behind: Option<String> = None;
+        let mut last: Option<Token> = None;
+        for token in tokens(text) {
+            if kept(&token) {
+                query.take(
+                    analyser,
+                    &token,
+                    &mut behind,
+                    &mut seen,
+                    &mut seen_words,
+                    &mut seen_grams,
+                );
+            }
+            last = Some(token);
+        }
+        query.words = seen_words.len();
+        query.prefix = last
+            .filter(|token| may_go_on(token, text))
+            .map(|token| token.text);
+        query.phrases = phrases(analyser, text);
+        query.keys = keys(text);
+        query
+    }
+
+    fn take(
+        &mut self,
+        analyser: &Analyser,
+        token: &Token,
+        behind: &mut Option<String>,
+        seen: &mut BTreeSet<(TermKind, String)>,
+        seen_words: &mut BTreeSet<String>,
+        seen_grams: &mut BTreeSet<String>,
+    ) {
+        seen_words.insert(token.text.clone());
+        let word = seen_words.len().saturating_sub(1);
+        let mut stem = None;
+        analyser.words(token, |term| {
+            let kind = match token.kind {
+                Kind::Word => TermKind::Stem,
+                Kind::Run if term.chars().nth(1).is_some() => TermKind::Pair,
+                Kind::Run => TermKind::Character,
+            };
+            if kind == TermKind::Stem {
+                stem = Some(term.to_owned());
+            }
+            // One sign of a syllabary tells nothing, if there are others.
+            if kind == TermKind::Character && term != token.text && term.starts_with(is_kana) {
+                return;
+            }
+            if !seen.insert((kind, term.to_owned())) {
+                return;
+            }
+            if self.terms.len() >= CONSIDERED {
+                self.left_out = self.left_out.saturating_add(1);
+                return;
+            }
+            self.terms.push(Term {
+                text: term.to_owned(),
+                kind,
+                word,
+                behind: behind
+                    .take()
+                    .filter(|other| kind == TermKind::Stem && other != term),
+                grams: Vec::new(),
+            });
+        });
+        if let (Some(term), Some(stem)) = (self.terms.last_mut(), &stem)
+            && term.text == *stem
+        {
+            analyser.grams(token, |gram| {
+                if seen_grams.len() < GRAMS && seen_grams.insert(gram.to_owned()) {
+                    term.grams.push(gram.to_owned());
+                }
+            });
+        }
+        *behind = stem;
+    }
+
+    /// Leaves out all but the terms that the fewest records hold, where there are
+    /// too many. `holding` says how many hold a term.
+    pub(crate) fn cut<E>(
+        &mut self,
+        mut holding: impl FnMut(&str) -> Result<u64, E>,
+    ) -> Result<(), E> {
+        if self.terms.len() <= TERMS {
+            return Ok(());
+        }
+        let mut rarest: Vec<(u64, usize)> = Vec::with_capacity(self.terms.len());
+        for (place, term) in self.terms.iter().enumerate() {
+            match holding(&term.text)? {
+                // What nothing holds is no loss, unless it is a typing error.
+                0 => rarest.push((u64::MAX, place)),
+                some => rarest.push((some, place)),
+            }
+        }
+        rarest.sort_unstable();
+        let kept: BTreeSet<usize> = rarest.iter().take(TERMS).map(|(_, place)| *place).collect();
+        let before = self.terms.len();
+        let mut place = 0_usize;
+        self.terms.retain(|_| {
+            let keep = kept.contains(&place);
+            place = place.saturating_add(1);
+            keep
+        });
+        self.left_out = self
+            .left_out
+            .saturating_add(before.saturating_sub(self.terms.len()));
+        Ok(())
+    }
+}
+
+fn is_kana(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{30ff}')
+}
+
+fn says_nothing(token: &Token) -> bool {
+    token.kind == Kind::Word && is_stop_word(&token.text)
+}
+
+/// Whether a last word may be the beginning of another: nothing stands behind it.
+fn may_go_on(token: &Token, text: &str) -> bool {
+    token.kind == Kind::Word
+        && !token.is_number()
+        && token.end == text.len()
+        && token
+            .text
+            .chars()
+            .nth(SHORTEST_PREFIX.saturating_sub(1))
+            .is_some()
+}
+
+/// What stands in quotes, where it is more than one term.
+fn phrases(analyser: &Analyser, text: &str) -> Vec<Vec<String>> {
+    const MOST: usize = 16;
+    let mut phrases = Vec::new();
+    let mut rest = text;
+    while let Some((_, open)) = rest.split_once(is_quote)
+        && phrases.len() < MOST
+    {
+        let Some((quoted, after)) = open.split_once(is_quote) else {
+            break;
+        };
+        let mut terms = Vec::new();
+        for token in tokens(quoted) {
+            analyser.words(&token, |term| terms.push(term.to_owned()));
+            if terms.len() > TERMS {
+                break;
+            }
+        }
+        if terms.len() > 1 && terms.len() <= TERMS && !phrases.contains(&terms) {
+            phrases.push(terms);
+        }
+        rest = after;
+    }
+    phrases
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(
+        c,
+        '"' | '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{ab}' | '\u{bb}' | '\u{300c}' | '\u{300d}'
+    )
+}
+
+/// The names of keys that the words of a query spell: all of them, and each few
+/// that follow each other.
+fn keys(text: &str) -> BTreeSet<KeyName> {
+    let words: Vec<Token> = tokens(text).take(KEY_WORDS.saturating_add(1)).collect();
+    let mut keys = BTreeSet::new();
+    if words.len() > KEY_WORDS {
+        return keys;
+    }
+    for length in (1..=LONGEST_KEY.min(words.len())).chain([words.len()]) {
+        for some in words.windows(length.max(1)) {
+            if !matches!(some, [single] if words.len() > 1 && says_nothing(single)) {
+                keys.extend(key_name(some.iter().map(|token| token.text.as_str())));
+            }
+        }
+    }
+    keys
+}
+
+/// The term under which the index has a whole key: its words, in their order.
+/// None for a key without any.
+pub(crate) fn key_term(key: &str) -> Option<String> {
+    let words: Vec<Token> = tokens(key).collect();
+    key_name(words.iter().map(|token| token.text.as_str())).map(|name| name.term)
+}
+
+fn key_name<'a>(words: impl Iterator<Item = &'a str>) -> Option<KeyName> {
+    let mut term = String::new();
+    let mut number = 0_usize;
+    for word in words {
+        // Neither is part of a word, so no other term is the same.
+        term.push(if number == 0 { '\u{b6}' } else { '\u{b7}' });
+        term.push_str(word);
+        number = number.saturating_add(1);
+    }
+    (number > 0).then_some(KeyName {
+        words: number,
+        term,
+    })
+}

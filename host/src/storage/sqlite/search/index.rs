@@ -1,0 +1,385 @@
+//! The full-text index of a level's file.
+//!
+//! Two FTS5 tables, without content of their own: `memory_words` has stems, pairs
+//! and characters, each with its places, in the key, the content and the tags;
+//! `memory_grams` has which records hold a gram once, and which twice. What goes
+//! in are the analyser's terms, parted by spaces, so that FTS5's simplest tokenizer
+//! takes them as they are.
+//!
+//! A row's number is the record's `seq` and the class of its length, so that all
+//! that a score needs is in the postings themselves: scoring reads no other row.
+//! How many records there are, and how many terms in all, FTS5 counts anyway.
+//!
+//! Each record is in the index with the words that it has now; taking it out needs
+//! the same words, so the index is only right while one analyser wrote all of it.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::super::fault::Fault;
+use super::super::schema::indexed;
+use crate::search::analyser::{Analyser, tokens};
+use crate::search::query::key_term;
+use crate::search::score::{Collection, LENGTHS, length_class};
+
+/// Stands before a gram that a record holds more than once.
+const TWICE: char = '2';
+
+/// What the index has of one record.
+struct Document {
+    row: i64,
+    key: String,
+    content: String,
+    tags: String,
+    grams: String,
+}
+
+impl Document {
+    fn new(analyser: &Analyser, seq: i64, key: &str, content: &str, tags: &[String]) -> Self {
+        let mut grams: BTreeMap<String, bool> = BTreeMap::new();
+        let mut length = 0_u64;
+        let mut terms = |text: &str, into: &mut String| {
+            for token in tokens(text) {
+                analyser.words(&token, |term| {
+                    length = length.saturating_add(1);
+                    put(into, term);
+                });
+                analyser.grams(&token, |gram| {
+                    if let Some(twice) = grams.get_mut(gram) {
+                        *twice = true;
+                    } else {
+                        grams.insert(gram.to_owned(), false);
+                    }
+                });
+            }
+        };
+        let mut document = Self {
+            row: 0,
+            key: String::new(),
+            content: String::new(),
+            tags: String::new(),
+            grams: String::new(),
+        };
+        terms(key, &mut document.key);
+        terms(content, &mut document.content);
+        for tag in tags {
+            terms(tag, &mut document.tags);
+        }
+        if let Some(term) = key_term(key) {
+            put(&mut document.key, &term);
+        }
+        for (gram, twice) in grams {
+            put(&mut document.grams, &gram);
+            if twice {
+                put(&mut document.grams, &format!("{TWICE}{gram}"));
+            }
+        }
+        document.row = row_of(seq, length_class(length));
+        document
+    }
+}
+
+fn put(into: &mut String, term: &str) {
+    if !into.is_empty() {
+        into.push(' ');
+    }
+    into.push_str(term);
+}
+
+fn row_of(seq: i64, length: u8) -> i64 {
+    seq.saturating_mul(i64::from(LENGTHS))
+        .saturating_add(i64::from(length))
+}
+
+/// A row of the index, taken apart: the record's `seq` and the class of its length.
+pub(super) fn record_of(row: i64) -> (i64, u8) {
+    let lengths = i64::from(LENGTHS);
+    let length = u8::try_from(row.rem_euclid(lengths)).unwrap_or(0);
+    (row.div_euclid(lengths), length)
+}
+
+/// Puts a record into the index.
+pub(in super::super) fn add(
+    db: &Connection,
+    seq: i64,
+    key: &str,
+    content: &str,
+    tags: &[String],
+) -> Result<(), Fault> {
+    let document = Document::new(&Analyser::new(), seq, key, content, tags);
+    db.prepare_cached(
+        "INSERT INTO memory_words (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute((
+        document.row,
+        &document.key,
+        &document.content,
+        &document.tags,
+    ))?;
+    db.prepare_cached("INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)")?
+        .execute((document.row, &document.grams))?;
+    Ok(())
+}
+
+/// Takes a record out of the index, by the words that it went in with.
+pub(in super::super) fn remove(
+    db: &Connection,
+    seq: i64,
+    key: &str,
+    content: &str,
+    tags: &[String],
+) -> Result<(), Fault> {
+    let document = Document::new(&Analyser::new(), seq, key, content, tags);
+    db.prepare_cached(
+        "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
+         VALUES ('delete', ?1, ?2, ?3, ?4)",
+    )?
+    .execute((
+        document.row,
+        &document.key,
+        &document.content,
+        &document.tags,
+    ))?;
+    db.prepare_cached(
+        "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
+    )?
+    .execute((document.row, &document.grams))?;
+    Ok(())
+}
+
+/// Calls for each record that belongs in the index, in the order of their rows.
+fn each_record(
+    db: &Connection,
+    mut work: impl FnMut(i64, &str, &str, &[String]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut statement = db.prepare(concat!(
+        "SELECT seq, key, content, tags FROM record WHERE ",
+        indexed!(),
+        " ORDER BY seq"
+    ))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let text = |column: usize| {
+            row.get_ref(column)?
+                .as_str()
+                .map_err(|_| Fault::Altered("a record can't be read"))
+        };
+        let tags: Vec<String> =
+            serde_json::from_str(text(3)?).map_err(|_| Fault::Altered("a record can't be read"))?;
+        work(row.get(0)?, text(1)?, text(2)?, &tags)?;
+    }
+    Ok(())
+}
+
+/// How many records belong in the index.
+pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
+    let sql = concat!("SELECT count(*) FROM record WHERE ", indexed!());
+    let number: i64 = db.query_row(sql, [], |row| row.get(0))?;
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+/// Builds the index anew from the records. `done` is told after each how many are
+/// in it. In the caller's transaction.
+pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {
+    db.execute_batch(
+        "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
+         INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');",
+    )?;
+    let mut number = 0_u64;
+    each_record(db, |seq, key, content, tags| {
+        add(db, seq, key, content, tags)?;
+        number = number.saturating_add(1);
+        done(number);
+        Ok(())
+    })
+}
+
+/// Whether the index holds just what the records say: every term, at its place, and
+/// nothing else. FTS5's own check can only tell whether the index is sound in
+/// itself, since it does not know the terms.
+pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
+    let analyser = Analyser::new();
+    // A sum does not depend on the order, which differs: the index lists by term.
+    let (mut words, mut grams) = (0_u64, 0_u64);
+    let mut expected = Collection {
+        records: 0,
+        terms: 0,
+    };
+    each_record(db, |seq, key, content, tags| {
+        let document = Document::new(&analyser, seq, key, content, tags);
+        expected.records = expected.records.saturating_add(1);
+        for (column, text) in [
+            ("key", &document.key),
+            ("content", &document.content),
+            ("tags", &document.tags),
+        ] {
+            for (place, term) in (0_i64..).zip(text.split_ascii_whitespace()) {
+                expected.terms = expected.terms.saturating_add(1);
+                words = words.wrapping_add(digest((term, document.row, column, place)));
+            }
+        }
+        for gram in document.grams.split_ascii_whitespace() {
+            grams = grams.wrapping_add(digest((gram, document.row)));
+        }
+        Ok(())
+    })?;
+    let text = |row: &rusqlite::Row<'_>, column: usize| {
+        Ok::<_, Fault>(row.get_ref(column)?.as_str().unwrap_or_default().to_owned())
+    };
+    let mut statement = db.prepare(r#"SELECT term, doc, col, "offset" FROM memory_word_terms"#)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (term, column) = (text(row, 0)?, text(row, 2)?);
+        let (doc, place): (i64, i64) = (row.get(1)?, row.get(3)?);
+        words = words.wrapping_sub(digest((term.as_str(), doc, column.as_str(), place)));
+    }
+    let mut statement = db.prepare("SELECT term, doc FROM memory_gram_terms")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (term, doc): (String, i64) = (text(row, 0)?, row.get(1)?);
+        grams = grams.wrapping_sub(digest((term.as_str(), doc)));
+    }
+    Ok(words == 0 && grams == 0 && collection(db)? == expected)
+}
+
+fn digest(posting: impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    posting.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many records the index holds, and how many terms in all: FTS5's "averages"
+/// record (<https://sqlite.org/fts5.html#_data_structures>), which it keeps up to
+/// date with every change.
+pub(super) fn collection(db: &Connection) -> Result<Collection, Fault> {
+    let block: Option<Vec<u8>> = db
+        .prepare_cached("SELECT block FROM memory_words_data WHERE id = 1")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let mut numbers = varints(block.as_deref().unwrap_or_default());
+    Ok(Collection {
+        records: numbers.next().unwrap_or(0),
+        terms: numbers.fold(0, u64::saturating_add),
+    })
+}
+
+/// SQLite's variable-length numbers, one after another.
+fn varints(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || {
+        let mut number = 0_u64;
+        let mut read = 0_u32;
+        while let Some((byte, rest)) = bytes.split_first() {
+            bytes = rest;
+            read = read.saturating_add(1);
+            if read == 9 {
+                return Some((number << 8) | u64::from(*byte));
+            }
+            number = (number << 7) | u64::from(byte & 0x7f);
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    })
+}
+
+/// Where a record has a term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The row of the index.
+    pub(super) row: i64,
+    pub(super) column: Column,
+    /// Which term it is in that column.
+    pub(super) offset: i64,
+}
+
+/// A column of `memory_words`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Column {
+    Key,
+    Content,
+    Tags,
+}
+
+/// Where a term is, in the order of the rows.
+pub(super) fn places(db: &Connection, term: &str) -> Result<Vec<Place>, Fault> {
+    let mut statement =
+        db.prepare_cached(r#"SELECT doc, col, "offset" FROM memory_word_terms WHERE term = ?1"#)?;
+    let mut rows = statement.query([term])?;
+    let mut places: Vec<Place> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let column = match row.get_ref(1)?.as_str().unwrap_or_default() {
+            "key" => Column::Key,
+            "content" => Column::Content,
+            _ => Column::Tags,
+        };
+        places.push(Place {
+            row: row.get(0)?,
+            column,
+            offset: row.get(2)?,
+        });
+    }
+    // FTS5 happens to list them in order, which costs next to nothing then.
+    places.sort_unstable();
+    Ok(places)
+}
+
+/// The rows with a gram, at most so many and one more.
+pub(super) fn rows_with_gram(
+    db: &Connection,
+    gram: &str,
+    twice: bool,
+    most: u64,
+) -> Result<Vec<i64>, Fault> {
+    let mut statement =
+        db.prepare_cached("SELECT doc FROM memory_gram_terms WHERE term = ?1 LIMIT ?2")?;
+    let most = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
+    let mut rows = if twice {
+        statement.query((format!("{TWICE}{gram}"), most))?
+    } else {
+        statement.query((gram, most))?
+    };
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row.get(0)?);
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// How many records hold a term.
+pub(super) fn holding(db: &Connection, term: &str) -> Result<u64, Fault> {
+    let number: Option<i64> = db
+        .prepare_cached("SELECT doc FROM memory_vocabulary WHERE term = ?1")?
+        .query_row([term], |row| row.get(0))
+        .optional()?;
+    Ok(number
+        .and_then(|number| u64::try_from(number).ok())
+        .unwrap_or(0))
+}
+
+/// The terms that begin so, and are not just that, with how often each is there:
+/// at most so many, in their order.
+pub(super) fn beginning(
+    db: &Connection,
+    prefix: &str,
+    most: usize,
+) -> Result<Vec<(String, u64)>, Fault> {
+    let mut statement = db.prepare_cached(
+        "SELECT term, cnt FROM memory_vocabulary WHERE term > ?1 AND term < ?2 LIMIT ?3",
+    )?;
+    // No term holds the last character of all.
+    let end = format!("{prefix}{}", char::MAX);
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let found = statement.query_map((prefix, end, most), |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)?))
+    })?;
+    found
+        .map(|found| {
+            let (term, often) = found?;
+            Ok((term, u64::try_from(often).unwrap_or(0)))
+        })
+        .collect()
+}
