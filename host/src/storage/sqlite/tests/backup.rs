@@ -293,6 +293,25 @@ fn a_backup_goes_nowhere_into_the_store_and_not_over_another_one() {
 }
 
 #[test]
+fn a_folder_that_can_not_be_made_is_named_with_the_reason() {
+    let store = Store::new();
+    store.save(P, "a", "b");
+    let file = store.folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut wrong = vec![file.clone(), file.join("x")];
+    if cfg!(target_os = "linux") {
+        wrong.extend(["/proc/x", "/proc"].map(PathBuf::from));
+    }
+    for wrong in wrong {
+        let text = unavailable(store.backup_at(0, &wrong));
+        let says = format!("No backup can be made in {}: ", wrong.display());
+        assert!(text.starts_with(&says), "{text}");
+        assert!(!text.contains("Put it back"), "{text}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"");
+}
+
+#[test]
 fn a_backup_is_made_while_a_writer_holds_a_read_transaction_and_others_wait_their_turn() {
     let store = Store::new();
     store.save(P, "a", "b");
