@@ -61,8 +61,13 @@ fn backup(context: &mut Context<'_>, folder: &Path) -> anyhow::Result<Exit> {
     let options = SqliteOptions::default();
     let found = SqliteStorage::verify_backup(folder, now(), &options, &mut |progress| {
         line.tell(&progress);
-    })?;
+    });
     drop(line);
+    let found = match found {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::Unavailable => return unopened(context, &error),
+        Err(error) => return Err(error.into()),
+    };
     tell(context, &found, "Use another backup.")
 }
 

@@ -176,8 +176,8 @@ fn every_backup_taken_while_four_write_verifies_and_holds_what_was_acknowledged_
         for i in 0..times {
             let before = acknowledged.lock().unwrap().clone();
             let report = store.backup_at(i, backups.path()).unwrap();
-            let copy =
-                SqliteStorage::open(Path::new(&report.folder), SqliteOptions::default()).unwrap();
+            let copy = SqliteStorage::open_any(Path::new(&report.folder), SqliteOptions::default())
+                .unwrap();
             let found = copy.operator(at(0)).verify(None, &mut |_| ()).unwrap();
             assert!(found.is_sound(), "{found:?}");
             for (level, key) in &before {
@@ -280,7 +280,8 @@ fn a_backup_goes_nowhere_into_the_store_and_not_over_another_one() {
     let backups = folder();
     let first = store.backup_at(0, backups.path()).unwrap();
     unavailable(store.backup_at(0, backups.path()));
-    let found = SqliteStorage::open(Path::new(&first.folder), SqliteOptions::default()).unwrap();
+    let found =
+        SqliteStorage::open_any(Path::new(&first.folder), SqliteOptions::default()).unwrap();
     assert_eq!(
         found
             .open(access(P, Origin::User))

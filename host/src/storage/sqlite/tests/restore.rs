@@ -484,16 +484,18 @@ fn a_backup_is_no_store_and_stays_as_it_was_when_it_is_checked() {
         ("store.key", "can't be read"),
     ] {
         let path = backup.join(file);
-        let kept = fs::read(&path).ok();
-        match file {
-            "store.key" => fs::remove_file(&path).unwrap(),
-            _ => fs::write(&path, [kept.clone().unwrap_or_default(), vec![0]].concat()).unwrap(),
+        // Renamed, since a file keeps its mode then.
+        let kept = backup.with_extension("kept");
+        let moved = fs::rename(&path, &kept);
+        if file != "store.key" {
+            let bytes = fs::read(&kept).unwrap_or_default();
+            fs::write(&path, [bytes, vec![0]].concat()).unwrap();
         }
         let found = check();
         assert!(found.findings[0].what.contains(what), "{found:?}");
-        match kept {
-            Some(kept) => fs::write(&path, kept).unwrap(),
-            None => fs::remove_file(&path).unwrap(),
+        match moved {
+            Ok(()) => fs::rename(&kept, &path).unwrap(),
+            Err(_) => fs::remove_file(&path).unwrap(),
         }
     }
     assert!(check().is_sound());
