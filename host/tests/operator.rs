@@ -904,9 +904,10 @@ fn an_export_replaces_neither_a_pipe_nor_a_link() {
         move || fs::read_to_string(pipe).expect("what is written")
     });
     place.done(&["export", "-o", "pipe"]);
-    assert!(reader.join().expect("read").contains("words"));
+    // First, since who reads a pipe that was replaced waits for ever.
     let there = fs::symlink_metadata(&pipe).expect("still there");
     assert!(there.file_type().is_fifo());
+    assert!(reader.join().expect("read").contains("words"));
 
     fs::write(place.path("real"), "old").expect("a file");
     std::os::unix::fs::symlink("real", place.path("link")).expect("a link");
