@@ -398,7 +398,9 @@ mod tests {
             ("7 d", "unit is not known"),
             ("6mo", "unit is not known"),
             ("1y", "unit is not known"),
-            ("1.5h", "unit is not known"),
+            ("1.5h", "no whole number"),
+            ("1,5d", "no whole number"),
+            ("1.h", "unit is not known"),
             ("1d12h", "unit is not known"),
             ("P7D", "which is no time"),
         ] {

@@ -476,7 +476,7 @@ fn a_backup_is_no_store_and_stays_as_it_was_when_it_is_checked() {
     let error = force(&other.display().to_string(), backup).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert!(bytes() == before);
-    restore(&backup.display().to_string(), &folder.path().join("new")).unwrap();
+    restore(backup, &folder.path().join("new")).unwrap();
 
     for (file, what) in [
         ("agents/main/public.db", "not as the backup's manifest says"),
