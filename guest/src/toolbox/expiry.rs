@@ -199,6 +199,12 @@ fn from_now(raw: &str, now: Instant) -> Result<Instant, MemoryError> {
         "d" => DAY,
         "w" => DAY.saturating_mul(7),
         "" => return refuse("a number without its unit", "Add the unit"),
+        rest if is_fraction(rest) => {
+            return refuse(
+                "which is no whole number",
+                "Use a smaller unit, such as 36h for one and a half days",
+            );
+        }
         _ => {
             return refuse(
                 "whose unit is not known",
@@ -218,6 +224,12 @@ fn from_now(raw: &str, now: Instant) -> Result<Instant, MemoryError> {
         now.saturating_add(number.saturating_mul(unit)),
         "expires_in",
     )
+}
+
+/// Whether a number goes on behind its whole part: `.5d`.
+fn is_fraction(rest: &str) -> bool {
+    rest.strip_prefix(['.', ','])
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn within_bounds(at: Instant, argument: &str) -> Result<Instant, MemoryError> {
@@ -386,7 +398,9 @@ mod tests {
             ("7 d", "unit is not known"),
             ("6mo", "unit is not known"),
             ("1y", "unit is not known"),
-            ("1.5h", "unit is not known"),
+            ("1.5h", "no whole number"),
+            ("1,5d", "no whole number"),
+            ("1.h", "unit is not known"),
             ("1d12h", "unit is not known"),
             ("P7D", "which is no time"),
         ] {

@@ -795,6 +795,12 @@ mod refusing {
             ),
             (
                 "memory_save",
+                r#"{"key":"a","content":"c","expires_in":"1.5d"}"#,
+                "invalid_argument",
+                "expires_in is \"1.5d\", which is no whole number. It is a whole number from 1 and one unit: m (minutes), h (hours), d (days) or w (weeks), such as 12h, 7d or 2w. Use a smaller unit, such as 36h for one and a half days.",
+            ),
+            (
+                "memory_save",
                 r#"{"key":"a","content":"c","supersedes":"b"}"#,
                 "invalid_argument",
                 "supersedes is a text that is not a JSON array: \"b\".",

@@ -50,10 +50,15 @@ pub(crate) struct SaveArgs {
     source: Option<String>,
     /// When it stops being served: a day, read as its end in UTC, or a moment with
     /// its offset
-    #[arg(long, value_name = "WHEN", conflicts_with = "expires_in")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "WHEN",
+        conflicts_with = "expires_in"
+    )]
     expires_at: Option<String>,
     /// How long from now it is served: 12h, 7d, 2w
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SPAN")]
     expires_in: Option<String>,
     /// The key of another memory whose place it takes, for good; may be given again
     #[arg(long, value_name = "KEY")]

@@ -31,11 +31,16 @@ kept. Each line follows from the one before: whatever is shown, whole trails are
 and the command exits with 1 where one is broken.")]
 pub(crate) struct AuditArgs {
     /// From when on: so long ago (12h, 7d, 2w), or a day, or a moment
-    #[arg(long, value_name = "WHEN")]
+    #[arg(long, allow_hyphen_values = true, value_name = "WHEN")]
     since: Option<Since>,
     /// Instead of showing it, remove what is older than so many days, and leave a
     /// sealed anchor in its place
-    #[arg(long, value_name = "DAYS", conflicts_with = "since")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "DAYS",
+        conflicts_with = "since"
+    )]
     keep: Option<Days>,
     /// With --keep: only count what would go
     #[arg(long, requires = "keep")]
@@ -112,7 +117,7 @@ fn table(
     audit: impl FnOnce(&mut dyn FnMut(AuditLine)) -> Result<Vec<Trail>, Error>,
 ) -> anyhow::Result<Vec<Trail>> {
     let mut table = Table::new(&[
-        "TIME", "AGENT", "LEVEL", "WHAT", "DETAIL", "SESSION", "RECORD", "KEY",
+        "TIME", "AGENT", "LEVEL", "WHAT", "DETAIL", "SESSION", "ORIGIN", "RECORD", "KEY",
     ]);
     let mut shown = 0_u64;
     let trails = audit(&mut |line| {
@@ -131,6 +136,7 @@ fn table(
             },
             or_none(&line.detail),
             cut(&visible::line(&line.session), NAME_SHOWN),
+            line.origin.to_string(),
             record.get(..ID_SHOWN).unwrap_or(&record).to_owned(),
             or_none(&line.key),
         ]);

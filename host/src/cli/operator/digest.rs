@@ -22,7 +22,12 @@ Of --agent, or of all. It tells keys and sources, never what a memory says; but 
 can say much: --up-to keeps what is more sensitive out of a mail.")]
 pub(crate) struct DigestArgs {
     /// From when on: so long ago (12h, 7d, 2w), or a day, or a moment
-    #[arg(long, value_name = "WHEN", default_value = "1d")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "WHEN",
+        default_value = "1d"
+    )]
     since: Since,
     /// Leave out what is above this level
     #[arg(long, value_name = "LEVEL")]

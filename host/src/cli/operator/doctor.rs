@@ -167,6 +167,9 @@ pub(super) fn run(context: &mut Context<'_>, _: &DoctorArgs) -> anyhow::Result<E
         env!("CARGO_PKG_VERSION"),
         rusqlite::version(),
     ))?;
+    if storage.is_some() {
+        console.note("whether the files are what was written is for `remora verify`.")?;
+    }
     Ok(exit)
 }
 
@@ -555,7 +558,12 @@ fn kept_apart(storage: &SqliteStorage, agent: &str, now: Instant, findings: &mut
                             level.pending,
                             level.quarantined
                         ),
-                        "No session is served them. `remora export` shows them; `remora save KEY` makes one the person's own, `remora purge KEY` removes it",
+                        format!(
+                            "No session is served them. `remora --agent {} --taint {} review` \
+                             shows them one by one, to accept or refuse",
+                            quoted(&level.agent),
+                            level.level
+                        ),
                     );
                 }
             }

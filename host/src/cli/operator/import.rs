@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use remora_host::storage::sqlite::operator::{ImportOptions, ImportReport, Imported, LineNote};
@@ -47,10 +47,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &ImportArgs) -> anyhow::Resul
     let mut from: Box<dyn BufRead> = if args.file.as_os_str() == "-" {
         Box::new(io::stdin().lock())
     } else {
+        if args.file.is_dir() {
+            return Err(a_folder(&args.file).into());
+        }
         let file = File::open(&args.file).map_err(|error| {
             Error::unavailable(
                 format!("{} can't be read: {error}", args.file.display()),
-                "An import reads a file that `remora export` wrote, or - for standard input",
+                READS,
                 "Check the path",
             )
         })?;
@@ -101,6 +104,18 @@ pub(super) fn run(context: &mut Context<'_>, args: &ImportArgs) -> anyhow::Resul
         }
     }
     Ok(exit)
+}
+
+/// What an import takes.
+const READS: &str = "An import reads a file that `remora export` wrote, or - for standard input";
+
+fn a_folder(path: &Path) -> Error {
+    let remedy = if path.join("manifest.json").is_file() {
+        "It is a backup: use `remora restore`"
+    } else {
+        "Name a file"
+    };
+    Error::invalid(format!("{} is a folder", path.display()), READS, remedy)
 }
 
 /// Lines that are told one by one, to people.

@@ -21,10 +21,20 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     dry_run: bool,
     /// How long a superseded version stays in history
-    #[arg(long, value_name = "SPAN", default_value = "180d")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "SPAN",
+        default_value = "180d"
+    )]
     superseded_after: Span,
     /// How long a deletion can be taken back
-    #[arg(long, value_name = "SPAN", default_value = "180d")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "SPAN",
+        default_value = "180d"
+    )]
     deleted_after: Span,
 }
 

@@ -25,7 +25,7 @@ Examples:
 Every version goes, and every trace in the store's files; then no file of the store holds
 the words. Backups and exports do: restoring one does not bring them back, but delete
 those that must not hold them. Where it says that somebody still reads an older state,
-run it again once they have gone.")]
+run it again once they have gone, or give it longer with --wait (30s, 5m).")]
 pub(crate) struct PurgeArgs {
     /// Erase what was saved under exactly this key
     #[arg(required_unless_present = "everything_from")]
@@ -43,7 +43,12 @@ pub(crate) struct PurgeArgs {
     #[arg(long)]
     yes: bool,
     /// How long to wait for those who still read an older state
-    #[arg(long, value_name = "SPAN", default_value = "1m")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "SPAN",
+        default_value = "1m"
+    )]
     wait: Span,
 }
 
@@ -118,18 +123,29 @@ pub(super) fn run(context: &mut Context<'_>, args: PurgeArgs) -> anyhow::Result<
             format!("{agent} {} {}", level.level, level.records)
         })
         .collect();
-    let mut said = format!(
-        "Erased {} ({}), {} and {} for good.",
-        counted(sum(|level| level.records), "record", "records"),
-        if places.is_empty() {
-            "an earlier run had erased the rest".to_owned()
-        } else {
-            places.join(", ")
-        },
-        counted(sum(|level| level.stamps), "confirmation", "confirmations"),
-        counted(sum(|level| level.usage), "count of use", "counts of use"),
+    let (records, stamps, usage) = (
+        sum(|level| level.records),
+        sum(|level| level.stamps),
+        sum(|level| level.usage),
     );
-    said.push_str(" No file of the store holds the words of these any longer.");
+    let said = if records == 0 && stamps == 0 && usage == 0 {
+        "Nothing of it was left to erase: it was purged or pruned before. No file of the store \
+         holds its words."
+            .to_owned()
+    } else {
+        format!(
+            "Erased {}{}, {} and {} for good. No file of the store holds the words of these any \
+             longer.",
+            counted(records, "record", "records"),
+            if places.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", places.join(", "))
+            },
+            counted(stamps, "confirmation", "confirmations"),
+            counted(usage, "count of use", "counts of use"),
+        )
+    };
     context.console.line(&said)?;
     context.console.note(
         "backups and exports that were made before still hold them. A restore erases them \

@@ -17,7 +17,8 @@ use crate::cli::visible;
 #[command(after_help = "\
 All or nothing, and checked first. Stop the servers: a store that somebody has open is
 not exchanged. Where the store that is replaced can be read, what a purge erased from it
-stays erased, what it superseded stays superseded, and no session's level falls.")]
+stays erased, what it superseded stays superseded, and no session's level falls. So a key
+that was saved again since may have nothing live then; how many is told.")]
 pub(crate) struct RestoreArgs {
     /// A folder that `remora backup` made
     #[arg(value_name = "DIR")]
@@ -69,6 +70,29 @@ pub(super) fn run(context: &mut Context<'_>, args: &RestoreArgs) -> anyhow::Resu
         context.console.note(&format!(
             "{} had been superseded since the backup and stayed so.",
             counted(superseded, "record", "records"),
+        ))?;
+    }
+    let vacant = sum(|file| file.vacant);
+    if vacant > 0 {
+        let places: Vec<String> = report
+            .files
+            .iter()
+            .filter(|file| file.vacant > 0)
+            .map(|file| {
+                format!(
+                    "{} {} {}",
+                    visible::line(&file.agent),
+                    file.level,
+                    file.vacant
+                )
+            })
+            .collect();
+        context.console.note(&format!(
+            "{} nothing live now ({}): what was there in the backup was superseded since, and \
+             what took its place is newer than the backup. `remora history KEY` shows the old \
+             words; save them again where they are true.",
+            counted(vacant, "key has", "keys have"),
+            places.join(", "),
         ))?;
     }
     if report.sessions.raised > 0 {

@@ -10,9 +10,10 @@ use crate::cli::visible;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 `remora digest --json` and `remora audit` name the ids. What something newer took the
-place of does not come back, nor does what was purged.")]
+place of does not come back, nor does what was purged. What waited for a person and was
+refused or deleted waits again.")]
 pub(crate) struct RestoreRecordArgs {
-    /// The record's id: 32 hexadecimal digits
+    /// The record's id: 32 hexadecimal digits, or the first ones where they name no other
     id: String,
 }
 
@@ -25,8 +26,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &RestoreRecordArgs) -> anyhow
         super::json(context, &restored)?;
         return Ok(Exit::Done);
     }
+    let state = if restored.standing == "trusted" {
+        "is live again"
+    } else {
+        "waits for a person again"
+    };
     context.console.line(&format!(
-        "{}: version {} is live again at {}, for the agent {}",
+        "{}: version {} {state} at {}, for the agent {}",
         visible::line(&restored.key),
         restored.version,
         restored.level,

@@ -1,6 +1,11 @@
-//! `review`: going through what nobody has confirmed for longest.
+//! `review`: going through what waits for a person, and then through what nobody
+//! has confirmed for longest.
 //!
-//! It sees and changes what a session at `--taint` sees and changes, through the
+//! What waits on the session's own level is shown first, whole, to be accepted or
+//! refused. That is the operator's, and no tool's: see
+//! `remora_host::storage::sqlite::operator`.
+//!
+//! For the rest it sees and changes what a session at `--taint` sees and changes, through the
 //! same tools. Whatever is decided takes a memory off the queue, so a review that
 //! was broken off goes on where it stopped; what is skipped comes again the next
 //! time.
@@ -10,15 +15,18 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::Context as _;
 use clap::Args;
-use remora_host::{Error, ErrorKind, Origin, Plugin, Session, SessionOptions, ToolError};
+use remora_host::storage::SqliteStorage;
+use remora_host::storage::sqlite::operator::Waiting;
+use remora_host::{Error, ErrorKind, Instant, Origin, Plugin, Session, SessionOptions, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::span::Days;
-use super::{ask, can_ask, counted};
+use super::{ask, can_ask, counted, now};
 use crate::cli::context::Context;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::memory::{Shown, header};
+use crate::cli::text::{fields, when};
 use crate::cli::{visible, words};
 
 /// The most that the tool returns at once.
@@ -39,24 +47,36 @@ queue, a line for each memory, then reads decisions from standard input, a line 
   {\"key\": …, \"do\": \"keep\" | \"skip\" | \"delete\"}
   {\"key\": …, \"do\": \"replace\", \"content\": …, \"source\": …}
   {\"key\": …, \"do\": \"expire\", \"expires_in\": \"7d\"}    or expires_at; else within a minute
+  {\"id\": …, \"do\": \"accept\" | \"refuse\" | \"skip\"}     of what waits
 and answers each with a line. It sees what a session at --taint, or else PUBLIC, sees, and
-changes its own level: review the levels below one by one.")]
+changes its own level: review the levels below one by one.
+
+What waits comes first: what the model saved over the person's own words (pending), and
+what a tool said (quarantined). Accepted, it takes its key's place as if the person had
+saved it, and is served; its origin stays, so the model may change its own words later.
+To make words the person's own, save them. Refused, it is deleted.")]
 pub(crate) struct ReviewArgs {
-    /// The most memories to go through
+    /// The most memories to go through, of those that wait and of the others
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     limit: u64,
     /// Only memories neither saved nor confirmed for so many days: 90, or 12w
-    #[arg(long, value_name = "DAYS", default_value = "90")]
+    #[arg(
+        long,
+        allow_hyphen_values = true,
+        value_name = "DAYS",
+        default_value = "90"
+    )]
     older_than: Days,
 }
 
 /// What to do with one memory.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default)]
 struct Decision {
-    key: String,
-    #[serde(rename = "do")]
+    /// Which memory.
+    key: Option<String>,
+    /// Which of those that wait: of one key there may be several.
+    id: Option<String>,
     what: What,
     content: Option<String>,
     source: Option<String>,
@@ -64,17 +84,29 @@ struct Decision {
     expires_at: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum What {
     Keep,
     Replace,
     Expire,
     Delete,
+    #[default]
     Skip,
+    Accept,
+    Refuse,
 }
 
 impl What {
+    const ALL: [Self; 7] = [
+        Self::Keep,
+        Self::Replace,
+        Self::Expire,
+        Self::Delete,
+        Self::Skip,
+        Self::Accept,
+        Self::Refuse,
+    ];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -82,43 +114,149 @@ impl What {
             Self::Expire => "expire",
             Self::Delete => "delete",
             Self::Skip => "skip",
+            Self::Accept => "accept",
+            Self::Refuse => "refuse",
         }
+    }
+}
+
+/// The fields of a JSON object as they stand, each time they stand there.
+struct Fields(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
     }
 }
 
 impl Decision {
     fn new(key: &str, what: What) -> Self {
         Self {
-            key: key.to_owned(),
+            key: Some(key.to_owned()),
             what,
-            content: None,
-            source: None,
-            expires_in: None,
-            expires_at: None,
+            ..Self::default()
         }
+    }
+
+    /// Reads the line with that number.
+    fn read(line: &[u8], number: u64) -> Result<Self, Error> {
+        let wrong = |what: String| {
+            Error::invalid(
+                what,
+                "A decision is a JSON object with key (or id, of what waits) and do, and with \
+                 content, source, expires_in or expires_at where do takes them, each a text",
+                "See `remora review --help`",
+            )
+        };
+        let fields: Fields = serde_json::from_slice(line).map_err(|error| {
+            wrong(if error.is_data() {
+                format!("Decision {number} is no JSON object")
+            } else {
+                format!(
+                    "Decision {number} is no JSON, from column {} on",
+                    error.column()
+                )
+            })
+        })?;
+        let mut decision = Self::default();
+        let mut what = None;
+        for (name, value) in fields.0 {
+            let place = match name.as_str() {
+                "key" => &mut decision.key,
+                "id" => &mut decision.id,
+                "do" => &mut what,
+                "content" => &mut decision.content,
+                "source" => &mut decision.source,
+                "expires_in" => &mut decision.expires_in,
+                "expires_at" => &mut decision.expires_at,
+                _ => {
+                    let name = name.escape_debug();
+                    return Err(wrong(format!("Decision {number} has a field \"{name}\"")));
+                }
+            };
+            if place.is_some() {
+                return Err(wrong(format!("Decision {number} has {name} twice")));
+            }
+            match value {
+                Value::String(text) => *place = Some(text),
+                // Left out.
+                Value::Null if name != "key" && name != "do" => {}
+                _ => return Err(wrong(format!("The {name} of decision {number} is no text"))),
+            }
+        }
+        let Some(what) = what else {
+            return Err(wrong(format!("Decision {number} does not say what to do")));
+        };
+        let known = What::ALL.into_iter().find(|known| known.name() == what);
+        decision.what = known.ok_or_else(|| {
+            let all = What::ALL.map(What::name);
+            Error::invalid(
+                format!(
+                    "Decision {number} is to \"{}\", which is none",
+                    what.escape_debug()
+                ),
+                format!("A decision is one of {}", all.join(", ")),
+                "Choose one",
+            )
+        })?;
+        Ok(decision)
+    }
+
+    /// The memory as it is named, for people.
+    fn name(&self) -> &str {
+        self.key.as_deref().or(self.id.as_deref()).unwrap_or("")
     }
 
     /// Refuses what belongs to another decision: it would be lost.
     fn check(&self) -> Result<(), Error> {
         let expiry = self.expires_in.is_some() || self.expires_at.is_some();
-        let wrong = match self.what {
-            What::Replace if self.content.is_none() => Some("replace needs content"),
-            What::Keep | What::Expire | What::Delete | What::Skip if self.content.is_some() => {
-                Some("only replace takes content")
+        let named = match self.what {
+            What::Accept | What::Refuse => self.id.is_some() && self.key.is_none(),
+            What::Skip => self.id.is_some() != self.key.is_some(),
+            What::Keep | What::Replace | What::Expire | What::Delete => {
+                self.key.is_some() && self.id.is_none()
             }
-            What::Expire | What::Delete | What::Skip if self.source.is_some() => {
+        };
+        let wrong = match self.what {
+            _ if !named => Some(
+                "accept and refuse take the id of what waits, skip an id or a key, and all others \
+                 the key of a memory",
+            ),
+            What::Replace if self.content.is_none() => Some("replace needs content"),
+            What::Replace => None,
+            _ if self.content.is_some() => Some("only replace takes content"),
+            What::Keep if !expiry => None,
+            What::Expire if self.source.is_none() => None,
+            _ if self.source.is_some() && self.what != What::Keep => {
                 Some("only keep and replace take a source")
             }
-            What::Keep | What::Delete | What::Skip if expiry => {
-                Some("only expire and replace take expires_in or expires_at")
-            }
+            _ if expiry => Some("only expire and replace take expires_in or expires_at"),
             _ => None,
         };
         match wrong {
             Some(wrong) => Err(Error::invalid(
                 format!(
                     "The decision on \"{}\" is not whole",
-                    self.key.escape_debug()
+                    self.name().escape_debug()
                 ),
                 wrong,
                 "See `remora review --help`",
@@ -140,6 +278,8 @@ struct Queue {
 struct Review<'a> {
     session: Session,
     plugin: &'a Plugin,
+    /// The store, for what no tool does.
+    storage: SqliteStorage,
     days: u64,
     /// Keys that were offered in this run: they don't come again in it.
     offered: BTreeSet<String>,
@@ -175,11 +315,51 @@ impl Review<'_> {
         ))
     }
 
+    /// The ids of what waits on the session's own level, the oldest first, at most
+    /// so many; and whether there are more.
+    fn waiting(&self, most: u64) -> anyhow::Result<(Vec<String>, bool)> {
+        let state = self.session.state()?;
+        let operator = self.storage.operator(now());
+        let mut ids = operator.waiting(&state.agent, state.taint, most.saturating_add(1))?;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let more = ids.len() > most;
+        ids.truncate(most);
+        Ok((ids, more))
+    }
+
+    /// One of these, unless it was answered meanwhile.
+    fn waits(&self, id: &str) -> anyhow::Result<Option<Waiting>> {
+        let state = self.session.state()?;
+        let operator = self.storage.operator(now());
+        Ok(operator.waits(&state.agent, state.taint, id)?)
+    }
+
+    /// Accepts or refuses what waits.
+    fn answer(&self, id: &str, what: What) -> anyhow::Result<Value> {
+        let state = self.session.state()?;
+        if state.origin != Origin::User {
+            return Err(Error::refused(
+                format!("This session passes on the words of {}", state.origin),
+                "What waits is accepted or refused by the person alone",
+                "Leave --origin out, or review in another session",
+            )
+            .into());
+        }
+        let operator = self.storage.operator(now());
+        let answered = if what == What::Accept {
+            operator.accept(&state.agent, state.taint, id)?
+        } else {
+            operator.refuse(&state.agent, state.taint, id)?
+        };
+        Ok(serde_json::to_value(answered)?)
+    }
+
     /// Does what was decided.
     fn apply(&self, decision: &Decision) -> anyhow::Result<Value> {
         decision.check()?;
-        let key = &decision.key;
+        let key = decision.name();
         match decision.what {
+            What::Accept | What::Refuse => self.answer(key, decision.what),
             What::Keep => {
                 let mut arguments = json!({ "key": key });
                 put(&mut arguments, "source", &decision.source);
@@ -199,14 +379,14 @@ impl Review<'_> {
                 put(&mut arguments, "expires_at", &decision.expires_at);
                 Ok(self.invoke("memory_save", &arguments)?)
             }
-            What::Expire => self.expire(decision),
+            What::Expire => self.expire(key, decision),
         }
     }
 
     /// Saves the same words again with an end. They are no more trusted for that
     /// than they were: who decides when they end has not said them.
-    fn expire(&self, decision: &Decision) -> anyhow::Result<Value> {
-        let memory = self.whole(&decision.key)?;
+    fn expire(&self, key: &str, decision: &Decision) -> anyhow::Result<Value> {
+        let memory = self.whole(key)?;
         let state = self.session.state()?;
         let level = memory["classification"].as_str().unwrap_or_default();
         if level != state.taint.name() {
@@ -214,7 +394,7 @@ impl Review<'_> {
                 ErrorKind::NoSuchRecordAtLevel,
                 format!(
                     "\"{}\" is a memory of {level}, and the session is at {}",
-                    decision.key.escape_debug(),
+                    key.escape_debug(),
                     state.taint
                 ),
                 "A session changes its own level only",
@@ -235,7 +415,7 @@ impl Review<'_> {
             )?
         };
         let mut arguments = json!({
-            "key": decision.key,
+            "key": key,
             "content": memory["content"],
             "tags": memory["tags"],
         });
@@ -310,6 +490,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &ReviewArgs) -> anyhow::Resul
     let mut review = Review {
         session,
         plugin: &plugin,
+        storage: super::open_existing(context)?,
         days,
         offered: BTreeSet::new(),
     };
@@ -325,6 +506,18 @@ fn over_a_pipe(
     review: &mut Review<'_>,
     limit: u64,
 ) -> anyhow::Result<Exit> {
+    let (ids, waiting_more) = review.waiting(limit)?;
+    let mut waiting = 0_u64;
+    for id in ids {
+        if let Some(record) = review.waits(&id)? {
+            let mut line = serde_json::to_value(record)?;
+            if let Some(line) = line.as_object_mut() {
+                line.insert("type".to_owned(), "waiting".into());
+            }
+            context.console.line(&line.to_string())?;
+            waiting = waiting.saturating_add(1);
+        }
+    }
     let mut left = limit;
     let mut more = true;
     while left > 0 && more {
@@ -345,6 +538,8 @@ fn over_a_pipe(
         "type": "queue",
         "memories": review.offered.len(),
         "more": more,
+        "waiting": waiting,
+        "waiting_more": waiting_more,
     });
     context.console.line(&end.to_string())?;
     context.console.flush()?;
@@ -362,21 +557,18 @@ fn over_a_pipe(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let decision = serde_json::from_slice::<Decision>(line.trim_ascii());
-        let (key, what) = match &decision {
-            Ok(decision) => (Some(decision.key.clone()), Some(decision.what.name())),
-            Err(_) => (None, None),
-        };
+        let decision = Decision::read(line.trim_ascii(), number);
+        let mut said = json!({ "type": "decision", "key": null, "do": null });
+        if let (Ok(decision), Some(said)) = (&decision, said.as_object_mut()) {
+            if let Some(id) = &decision.id {
+                said.insert("id".to_owned(), id.as_str().into());
+            }
+            said.insert("key".to_owned(), decision.key.as_deref().into());
+            said.insert("do".to_owned(), decision.what.name().into());
+        }
         let done = decision
-            .map_err(|error| {
-                anyhow::Error::from(Error::invalid(
-                    format!("Decision {number} can't be read: {error}"),
-                    "A decision is a JSON object with key and do",
-                    "See `remora review --help`",
-                ))
-            })
+            .map_err(anyhow::Error::from)
             .and_then(|decision| review.apply(&decision));
-        let mut said = json!({ "type": "decision", "key": key, "do": what });
         let answer = match done {
             Ok(answer) => ("answer", answer),
             Err(error) => {
@@ -425,6 +617,11 @@ fn with_a_person(
     let own = review.session.state()?.taint;
     let mut did: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut left = limit;
+    let (ids, waiting_more) = review.waiting(limit)?;
+    let enough = !answer_all(context, review, ids, &mut did)?;
+    if enough {
+        left = 0;
+    }
     let mut more = true;
     'queue: while left > 0 && more {
         let (memories, behind) = review.next(left)?;
@@ -471,7 +668,7 @@ fn with_a_person(
         counted(done, "memory", "memories"),
         if said.is_empty() { "" } else { ": " },
         said.join(", "),
-        if more {
+        if more || waiting_more {
             " There are more: run it again."
         } else if done == 0 {
             " Nothing waits for a review at this level."
@@ -482,14 +679,122 @@ fn with_a_person(
     Ok(Exit::Done)
 }
 
+/// Shows what waits one by one, and asks. False: enough for now.
+fn answer_all(
+    context: &mut Context<'_>,
+    review: &Review<'_>,
+    ids: Vec<String>,
+    did: &mut BTreeMap<&'static str, u64>,
+) -> anyhow::Result<bool> {
+    for id in ids {
+        // Answering one may have answered others of its key.
+        let Some(waiting) = review.waits(&id)? else {
+            continue;
+        };
+        show_waiting(context, &waiting)?;
+        loop {
+            let Some(answer) = ask(context, "[a]ccept, [r]efuse, [s]kip, [q]uit? ")? else {
+                return Ok(false);
+            };
+            let what = match answer.to_lowercase().as_str() {
+                "a" | "accept" => What::Accept,
+                "r" | "refuse" => What::Refuse,
+                "s" | "skip" => What::Skip,
+                "q" | "quit" => return Ok(false),
+                _ => continue,
+            };
+            let decision = Decision {
+                id: Some(id.clone()),
+                what,
+                ..Decision::default()
+            };
+            match review.apply(&decision) {
+                Ok(_) => {
+                    let count = did.entry(what.name()).or_insert(0);
+                    *count = count.saturating_add(1);
+                    break;
+                }
+                Err(error) => {
+                    Failure::of(&error).report(&mut context.console, false);
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn show_waiting(context: &mut Context<'_>, waiting: &Waiting) -> anyhow::Result<()> {
+    let console = &mut context.console;
+    console.line("")?;
+    console.line(&format!(
+        "{}  {} · {} · {}",
+        visible::line(&waiting.key),
+        waiting.level,
+        visible::line(&waiting.origin),
+        visible::line(&waiting.standing),
+    ))?;
+    let moment = |at: Instant| when(&at.to_string());
+    let mut lines = vec![
+        ("saved", moment(waiting.saved_at)),
+        ("by session", visible::line(&waiting.session)),
+        (
+            "confirmed",
+            waiting
+                .confirmed_at
+                .map_or_else(|| "never".to_owned(), moment),
+        ),
+    ];
+    if let Some(expires) = waiting.expires_at {
+        lines.push(("expires", moment(expires)));
+    }
+    let source = waiting.source.as_deref();
+    lines.push((
+        "source",
+        source.map_or_else(|| "-".to_owned(), visible::line),
+    ));
+    if !waiting.tags.is_empty() {
+        lines.push(("tags", visible::line(&waiting.tags.join(", "))));
+    }
+    if !waiting.supersedes.is_empty() {
+        let number = u64::try_from(waiting.supersedes.len()).unwrap_or(u64::MAX);
+        let others = counted(number, "other memory", "other memories");
+        lines.push(("replaces", format!("{others} besides its key's")));
+    }
+    fields(console, &lines)?;
+    console.line("")?;
+    words_of(context, &waiting.content)?;
+    if let Some(stands) = &waiting.stands {
+        context.console.line("")?;
+        let origin = visible::line(&stands.origin);
+        if stands.is_tombstone {
+            context.console.line(&format!(
+                "Now the key is deleted, with what lower levels have ({origin}, {}).",
+                moment(stands.saved_at)
+            ))?;
+        } else {
+            context.console.line(&format!(
+                "Now this stands there ({origin}, {}):",
+                moment(stands.saved_at)
+            ))?;
+            words_of(context, &stands.content)?;
+        }
+    }
+    context.console.line("")?;
+    Ok(())
+}
+
+fn words_of(context: &mut Context<'_>, content: &str) -> io::Result<()> {
+    let content = visible::block(content);
+    context
+        .console
+        .line(content.strip_suffix('\n').unwrap_or(&content))
+}
+
 fn show(context: &mut Context<'_>, shown: &Shown) -> anyhow::Result<()> {
     context.console.line("")?;
     header(&mut context.console, shown)?;
     context.console.line("")?;
-    let content = visible::block(&shown.content);
-    context
-        .console
-        .line(content.strip_suffix('\n').unwrap_or(&content))?;
+    words_of(context, &shown.content)?;
     if shown.content_truncated {
         context
             .console

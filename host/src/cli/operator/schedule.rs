@@ -46,6 +46,10 @@ struct Job {
     /// The time of day. Behind each other, and the backup behind the check.
     at: &'static str,
     words: Vec<String>,
+    /// A folder that it needs besides the store.
+    folder: Option<String>,
+    /// Where a disk must be mounted, or it fails.
+    disk: Option<String>,
 }
 
 pub(super) fn run(context: &mut Context<'_>, args: &ScheduleArgs) -> anyhow::Result<Exit> {
@@ -57,10 +61,23 @@ pub(super) fn run(context: &mut Context<'_>, args: &ScheduleArgs) -> anyhow::Res
             .with_context(|| format!("{} has no absolute path", folder.display()))?,
         None => beside(&store),
     };
+    if resolved(&backups).starts_with(resolved(&store)) {
+        return Err(Error::invalid(
+            format!("{} is inside the store", backups.display()),
+            "A backup is for the day on which the store is gone",
+            "Choose a folder elsewhere with --backup-to, best on another disk",
+        )
+        .into());
+    }
+    // A folder on a disk that is not there would be made on the disk beneath.
+    let disk = match &args.backup_to {
+        Some(_) => mount_point(&resolved(&backups)).as_deref().map(unicode),
+        None => None,
+    };
     let units = units(
         &unicode(&binary)?,
         &unicode(&store)?,
-        &jobs(&unicode(&backups)?, args),
+        &jobs(&unicode(&backups)?, disk.transpose()?, args),
     );
     if args.print {
         print(context, &units)?;
@@ -141,7 +158,43 @@ fn beside(store: &Path) -> PathBuf {
     path.into()
 }
 
-fn jobs(backups: &str, args: &ScheduleArgs) -> [Job; 4] {
+/// The path as far as it exists without links, and the rest as it is.
+fn resolved(path: &Path) -> PathBuf {
+    let exists = path
+        .ancestors()
+        .find_map(|there| Some((there, fs::canonicalize(there).ok()?)));
+    match exists {
+        Some((there, real)) => match path.strip_prefix(there) {
+            Ok(rest) if rest.as_os_str().is_empty() => real,
+            Ok(rest) => real.join(rest),
+            Err(_) => path.to_owned(),
+        },
+        None => path.to_owned(),
+    }
+}
+
+/// Where the disk is mounted on which a folder is or would be. None: it is the
+/// one that the system itself is on, which is always there.
+#[cfg(unix)]
+fn mount_point(path: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+    let disk = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    let mut there = path.ancestors().find(|path| path.exists())?;
+    while let Some(above) = there.parent() {
+        if disk(above) != disk(there) {
+            return Some(there.to_owned());
+        }
+        there = above;
+    }
+    None
+}
+
+#[cfg(not(unix))]
+fn mount_point(_: &Path) -> Option<PathBuf> {
+    None
+}
+
+fn jobs(backups: &str, disk: Option<String>, args: &ScheduleArgs) -> [Job; 4] {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let keep = args.keep_backups.to_string();
     [
@@ -150,18 +203,24 @@ fn jobs(backups: &str, args: &ScheduleArgs) -> [Job; 4] {
             what: "Remove expired memories and old history",
             at: "02:30",
             words: words(&["prune"]),
+            folder: None,
+            disk: None,
         },
         Job {
             name: "remora-verify",
             what: "Check the memory store",
             at: "03:00",
             words: words(&["verify"]),
+            folder: None,
+            disk: None,
         },
         Job {
             name: "remora-backup",
             what: "Back the memory store up",
             at: "03:30",
             words: words(&["backup", "--keep", &keep, "--", backups]),
+            folder: Some(backups.to_owned()),
+            disk,
         },
         Job {
             name: "remora-digest",
@@ -174,6 +233,8 @@ fn jobs(backups: &str, args: &ScheduleArgs) -> [Job; 4] {
                 "--up-to",
                 args.digest_up_to.name(),
             ]),
+            folder: None,
+            disk: None,
         },
     ]
 }
@@ -191,11 +252,25 @@ fn units(binary: &str, store: &str, jobs: &[Job]) -> Vec<(String, String)> {
             line.push(' ');
             line.push_str(&word(argument, true));
         }
+        // A disk that is mounted late is waited for.
+        let mut needs = format!("RequiresMountsFor={}", word(store, false));
+        if let Some(folder) = &job.folder {
+            needs.push_str(&format!(" {}", word(folder, false)));
+        }
+        if let Some(disk) = &job.disk
+            && !disk.contains(char::is_control)
+        {
+            needs.push_str(&format!(
+                "\nAssertPathIsMountPoint={}",
+                disk.replace('%', "%%")
+            ));
+        }
         units.push((
             format!("{}.service", job.name),
             format!(
                 "[Unit]\n\
                  Description={}\n\
+                 {needs}\n\
                  \n\
                  [Service]\n\
                  Type=oneshot\n\
@@ -288,6 +363,18 @@ mod tests {
         assert_eq!(word("a\nb", true), r#""a\x0ab""#);
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_disk_is_found_where_it_is_mounted() {
+        assert_eq!(mount_point(Path::new("/")), None);
+        // What is mounted there is no disk, and mounted all the same.
+        #[cfg(target_os = "linux")]
+        assert_eq!(
+            mount_point(Path::new("/proc/self/not there")),
+            Some(PathBuf::from("/proc"))
+        );
+    }
+
     #[test]
     fn each_job_is_a_service_and_a_daily_timer() {
         let job = Job {
@@ -295,6 +382,8 @@ mod tests {
             what: "Do x",
             at: "01:02",
             words: vec!["x".to_owned(), "y z".to_owned()],
+            folder: Some("/back ups".to_owned()),
+            disk: Some("/50%".to_owned()),
         };
         let units = units("/bin/remora", "/st ore", &[job]);
         let names: Vec<&str> = units.iter().map(|(name, _)| name.as_str()).collect();
@@ -302,6 +391,14 @@ mod tests {
         let service = &units[0].1;
         assert!(
             service.contains("\nExecStart=\"/bin/remora\" \"--store=/st ore\" \"x\" \"y z\"\n"),
+            "{service}"
+        );
+        assert!(
+            service.contains("\nRequiresMountsFor=\"/st ore\" \"/back ups\"\n"),
+            "{service}"
+        );
+        assert!(
+            service.contains("\nAssertPathIsMountPoint=/50%%\n"),
             "{service}"
         );
         assert!(units[1].1.contains("\nOnCalendar=*-*-* 01:02:00\n"));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use remora_host::Instant;
 
-const MINUTE: u64 = 60;
+const SECOND: u64 = 1;
+const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
@@ -33,11 +34,12 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{text} is no span of time: it is a whole number and m (minutes), h (hours), \
-                 d (days) or w (weeks), such as 12h, 7d or 2w"
+                "{text} is no span of time: it is a whole number and s (seconds), m (minutes), \
+                 h (hours), d (days) or w (weeks), such as 30s, 12h, 7d or 2w"
             )
         };
         let unit = match text.as_bytes().last() {
+            Some(b's') => SECOND,
             Some(b'm') => MINUTE,
             Some(b'h') => HOUR,
             Some(b'd') => DAY,
@@ -135,6 +137,7 @@ mod tests {
 
     #[test]
     fn a_span_is_a_whole_number_and_a_unit() {
+        assert_eq!(seconds("30s"), Some(30));
         assert_eq!(seconds("90m"), Some(5_400));
         assert_eq!(seconds("12h"), Some(43_200));
         assert_eq!(seconds("7d"), Some(604_800));

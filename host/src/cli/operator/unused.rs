@@ -16,7 +16,12 @@ Of --agent, or of all. They are candidates for deletion, and nothing is deleted:
 `remora delete KEY` at the level where one stands.")]
 pub(crate) struct UnusedArgs {
     /// Neither saved, used nor confirmed for so long: 180d, 26w
-    #[arg(long = "for", value_name = "SPAN", default_value = "180d")]
+    #[arg(
+        long = "for",
+        allow_hyphen_values = true,
+        value_name = "SPAN",
+        default_value = "180d"
+    )]
     span: Span,
 }
 

@@ -1,6 +1,10 @@
 //! `verify`: whether everything is still as it was written.
 
+use std::path::Path;
+
 use clap::Args;
+use remora_host::storage::SqliteStorage;
+use remora_host::storage::sqlite::SqliteOptions;
 use remora_host::storage::sqlite::operator::Verification;
 use remora_host::{Error, ErrorKind};
 use serde_json::json;
@@ -11,14 +15,23 @@ use crate::cli::context::Context;
 use crate::cli::failure::Exit;
 use crate::cli::visible;
 
+/// Where to look for what did it.
+const DOCTOR: &str = "`remora doctor` looks at what may be behind it: disk, permissions, room, \
+                      clock.";
+
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Of --agent, or of the whole store with its sessions. Every table, page, key, index, seal
-and the audit trail of each file are checked. Exits with 1 where anything is wrong.")]
+and the audit trail of each file are checked. Exits with 1 where anything is wrong.
+`remora --store BACKUP verify` checks a backup, against its manifest too.")]
 pub(crate) struct VerifyArgs {}
 
 pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<Exit> {
     let agent = context.globals.agent.clone();
+    let folder = context.name_store()?;
+    if SqliteStorage::is_backup(&folder) {
+        return backup(context, &folder);
+    }
     let storage = match storage(context, "verify") {
         Ok(storage) => storage,
         // What keeps a store from being opened is the first thing that is wrong.
@@ -30,13 +43,42 @@ pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<E
         .operator(now())
         .verify(agent.as_deref(), &mut |progress| line.tell(&progress))?;
     drop(line);
+    let exit = tell(
+        context,
+        &found,
+        "Restore a backup that is sound, or `remora purge` what can't be read.",
+    )?;
+    if !found.is_sound() && !context.globals.json {
+        context.console.note(DOCTOR)?;
+    }
+    Ok(exit)
+}
+
+/// A backup is checked as a whole, and nothing is left in it.
+fn backup(context: &mut Context<'_>, folder: &Path) -> anyhow::Result<Exit> {
+    context.globals.refuse("verify", super::WHOLE_STORE)?;
+    let mut line = Line::new();
+    let options = SqliteOptions::default();
+    let found = SqliteStorage::verify_backup(folder, now(), &options, &mut |progress| {
+        line.tell(&progress);
+    });
+    drop(line);
+    let found = match found {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::Unavailable => return unopened(context, &error),
+        Err(error) => return Err(error.into()),
+    };
+    tell(context, &found, "Use another backup.")
+}
+
+fn tell(context: &mut Context<'_>, found: &Verification, remedy: &str) -> anyhow::Result<Exit> {
     let exit = if found.is_sound() {
         Exit::Done
     } else {
         Exit::Findings
     };
     if context.globals.json {
-        let mut report = serde_json::to_value(&found)?;
+        let mut report = serde_json::to_value(found)?;
         if let Some(report) = report.as_object_mut() {
             report.insert("sound".to_owned(), found.is_sound().into());
         }
@@ -60,13 +102,12 @@ pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<E
         context.console.note(&what)?;
     }
     let number = u64::try_from(found.findings.len()).unwrap_or(u64::MAX);
-    let checked = checked(&found);
+    let checked = checked(found);
     context.console.line(&if number == 0 {
         format!("Sound: {checked}.")
     } else {
         format!(
-            "NOT SOUND: {} in {checked}. Restore a backup that is sound, or \
-             `remora purge` what can't be read.",
+            "NOT SOUND: {} in {checked}. {remedy}",
             counted(number, "finding", "findings"),
         )
     })?;
@@ -93,6 +134,7 @@ fn unopened(context: &mut Context<'_>, error: &Error) -> anyhow::Result<Exit> {
         context
             .console
             .line("NOT SOUND: the store can't be opened, so nothing else was checked.")?;
+        context.console.note(DOCTOR)?;
     }
     Ok(Exit::Findings)
 }

@@ -162,8 +162,16 @@ impl SqliteStorage {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), saying which
-    /// file stands in the way and what to do.
+    /// file stands in the way and what to do;
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) for the folder of a
+    /// backup.
     pub fn open(root: &Path, options: SqliteOptions) -> Result<Self, Error> {
+        operator::refuse_backup(root)?;
+        Self::open_any(root, options)
+    }
+
+    /// The same, a backup's folder too.
+    fn open_any(root: &Path, options: SqliteOptions) -> Result<Self, Error> {
         connection::check_version()?;
         let layout = Layout::open(root)?;
         let (secret, new) = layout.secret()?;

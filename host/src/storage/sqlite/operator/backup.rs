@@ -45,7 +45,7 @@ const PREFIX: &str = "remora-";
 /// What says what is in a backup.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// What a manifest says it is.
-const FORMAT: &str = "remora-backup";
+pub(super) const FORMAT: &str = "remora-backup";
 /// The one version of manifests so far.
 const VERSION: u32 = 1;
 
@@ -164,8 +164,8 @@ fn no_backup(folder: &Path) -> Error {
 pub(super) struct Temporary(Option<PathBuf>);
 
 impl Temporary {
-    pub(super) fn folder(path: PathBuf) -> Result<Self, Error> {
-        make_folder(&path)?;
+    pub(super) fn folder(path: PathBuf) -> io::Result<Self> {
+        create_folder(&path)?;
         Ok(Self(Some(path)))
     }
 
@@ -217,7 +217,8 @@ impl Operator<'_> {
             ));
         }
         let temporary = folder.join(format!(".{name}.tmp"));
-        let guard = Temporary::folder(temporary.clone())?;
+        let guard =
+            Temporary::folder(temporary.clone()).map_err(|error| no_place(&folder, &error))?;
         self.inner.write_all_usage();
         let files = self.copy_into(&temporary, progress)?;
         fault_point("backup-copied");
@@ -254,11 +255,11 @@ impl Operator<'_> {
                 "Name one",
             ));
         }
+        let say = |error: io::Error| no_place(folder, &error);
         if !folder.is_dir() {
-            make_folder(folder)?;
+            create_folder(folder).map_err(say)?;
         }
-        let canonical =
-            fs::canonicalize(folder).map_err(|error| Place::path(folder).say(error.into()))?;
+        let canonical = fs::canonicalize(folder).map_err(say)?;
         if canonical.starts_with(self.inner.layout.root()) {
             return Err(Error::invalid(
                 format!("{} is inside the store", canonical.display()),
@@ -413,6 +414,14 @@ pub(super) fn verify_tree(
     ))
 }
 
+fn no_place(folder: &Path, error: &io::Error) -> Error {
+    Error::unavailable(
+        format!("No backup can be made in {}: {error}", folder.display()),
+        "Backups go into a folder that you can make and write in, best on another disk",
+        "Check the path, or choose another folder",
+    )
+}
+
 fn unnamed(relative: &Path) -> BackedUp {
     let parts: Vec<String> = relative
         .iter()
@@ -488,20 +497,21 @@ pub(super) fn new_file(path: &Path) -> io::Result<File> {
 
 /// Makes a folder, and those above it, that only its owner may enter.
 pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
-    let make = || -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-            builder.mode(0o700);
-            builder.create(path)?;
-            fs::set_permissions(path, fs::Permissions::from_mode(0o700))
-        }
-        #[cfg(not(unix))]
-        builder.create(path)
-    };
-    make().map_err(|error| Place::path(path).say(error.into()))
+    create_folder(path).map_err(|error| Place::path(path).say(error.into()))
+}
+
+fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+        builder.mode(0o700);
+        builder.create(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+    }
+    #[cfg(not(unix))]
+    builder.create(path)
 }
 
 /// Makes the folders in which `relative` lies under `root`.

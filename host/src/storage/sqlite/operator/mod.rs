@@ -11,10 +11,12 @@
 //! | `purge` | words are erased for good |
 //! | `erased` | what must never come back |
 //! | `undelete` | a soft deletion is taken back |
+//! | `waiting` | what waits for a person is accepted or refused |
 //! | `inspect` | how each file is kept |
 //! | `verify` | whether everything is still as it was written |
 //! | `audit` | the trail, and how its beginning is let go |
 //! | `backup` | a copy of the whole store, taken while it is in use |
+//! | `guard` | a backup is no store |
 //! | `restore` | a backup becomes the store again |
 //! | `export` | the memory as text |
 //! | `import` | an export becomes memory again |
@@ -40,6 +42,7 @@ pub mod backup;
 mod digest;
 pub(super) mod erased;
 pub mod export;
+mod guard;
 pub mod import;
 mod inspect;
 mod prune;
@@ -49,6 +52,7 @@ mod stats;
 mod undelete;
 mod unused;
 mod verify;
+mod waiting;
 
 pub use audit::{AuditFilter, AuditLine, LevelForgotten, Trail, TrailBroken};
 pub use digest::{Change, DigestEntry};
@@ -59,6 +63,7 @@ pub use stats::{LevelStats, Unconfirmed};
 pub use undelete::Undeleted;
 pub use unused::Unused;
 pub use verify::{Finding, Verification};
+pub use waiting::{Answered, Stands, Waiting};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -68,6 +73,7 @@ use serde::Serialize;
 
 pub use backup::{BackedUp, BackupReport};
 pub use export::{ExportReport, ExportedLines};
+pub(super) use guard::refuse_backup;
 pub use import::{ImportOptions, ImportReport, Imported, LINE_BYTES, LineNote};
 pub(super) use restore::recover;
 pub use restore::{RestoreOptions, RestoreReport, RestoredFile, RestoredSessions};

@@ -6,7 +6,10 @@
 //! undone. Where the store that is replaced can still be read:
 //!
 //! - what a purge erased from it is erased from the restored files too;
-//! - a record that it knows as superseded stays superseded, and its edges stay;
+//! - a record that it knows as superseded stays superseded, and its edges stay.
+//!   What took its place is newer than the backup and does not come along, so its
+//!   key may have nothing live then: the report counts these. A tombstone is no
+//!   memory, and hides again what it hid;
 //! - a session's taint never falls: each session has observed what it had
 //!   observed in either, its origin is the lower one, and sessions younger than
 //!   the backup stay. Where its sessions can't be read, each restored one is
@@ -30,6 +33,7 @@
 //! for as long as it is in its place. A server that has one open keeps that from
 //! succeeding, and so the restore from beginning.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -144,6 +148,10 @@ pub struct RestoredFile {
     pub superseded: u64,
     /// Edges younger than the backup, which stay.
     pub edges: u64,
+    /// Keys that this level saw something live under in the backup, and sees
+    /// nothing under now: it was superseded since, by what is newer than the
+    /// backup. The words are in the history.
+    pub vacant: u64,
 }
 
 /// The sessions of a restored store.
@@ -183,7 +191,8 @@ impl SqliteStorage {
         let mut present = Present::hold(&root, options)?;
 
         let building = root.join(BUILDING);
-        let guard = Temporary::folder(building.clone())?;
+        let guard = Temporary::folder(building.clone())
+            .map_err(|error| Place::path(&building).say(error.into()))?;
         copy_into(backup, &building, &manifest, progress)?;
         make_folder(&building.join(AGENTS))?;
         fault_point("restore-copied");
@@ -313,6 +322,13 @@ fn prepare(store: &Path) -> Result<PathBuf, Error> {
         make_folder(store)?;
     }
     let root = fs::canonicalize(store).map_err(|error| Place::path(store).say(error.into()))?;
+    if SqliteStorage::is_backup(&root) {
+        return Err(Error::invalid(
+            format!("{} is a backup itself", root.display()),
+            "A backup is restored over a store, or into an empty folder",
+            "Choose another folder",
+        ));
+    }
     let say = |error: io::Error| Place::path(&root).say(error.into());
     let mut strange = false;
     for entry in fs::read_dir(&root).map_err(say)? {
@@ -336,7 +352,7 @@ fn prepare(store: &Path) -> Result<PathBuf, Error> {
 
 /// Checks that the manifest names what a store consists of and nothing else, and
 /// that the folder holds no database besides.
-fn check_paths(backup: &Path, manifest: &Manifest) -> Result<(), Error> {
+pub(super) fn check_paths(backup: &Path, manifest: &Manifest) -> Result<(), Error> {
     let wrong = |what: String| {
         Error::unavailable(
             format!(
@@ -347,7 +363,7 @@ fn check_paths(backup: &Path, manifest: &Manifest) -> Result<(), Error> {
             "Use another backup",
         )
     };
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for file in &manifest.files {
         let path = Path::new(&file.path);
         let parts: Vec<&str> = path
@@ -420,8 +436,18 @@ fn copy_into(
         });
         make_folders(target, Path::new(&file.path))?;
         let from = backup.join(&file.path);
-        copy(&from, &target.join(&file.path), file)
-            .map_err(|fault| Place::path(&from).say(fault))?;
+        copy(&from, &target.join(&file.path), file).map_err(|fault| match fault {
+            Fault::Io(error) if error.kind() == io::ErrorKind::NotFound => Error::unavailable(
+                format!(
+                    "{} is missing, which the backup's manifest names",
+                    from.display()
+                ),
+                "A backup that is not whole is put back not even in part",
+                "Use another backup",
+            )
+            .caused_by(error),
+            fault => Place::path(&from).say(fault),
+        })?;
     }
     Ok(())
 }
@@ -775,6 +801,7 @@ impl Present {
             }
         }
         let mut report = Vec::new();
+        let now = restored.now.to_sql();
         let files = restored.files(None)?;
         let total = u64::try_from(files.len()).unwrap_or(u64::MAX);
         // Of the agent whose files are gone through, from the lowest level up.
@@ -792,17 +819,20 @@ impl Present {
                     erased: 0,
                     superseded: 0,
                     edges: 0,
+                    vacant: 0,
                 };
                 if let Some(mut old) = self.old(file, restored) {
+                    let mut lost = Lost::new(&now);
                     carried.erased = carry_erased(&mut old, db, book, &mut gone.1)?;
-                    carried.edges = carry_edges(&mut old, db, book)?;
-                    carried.superseded = carry_superseded(&mut old, db, book)?;
+                    carried.edges = carry_edges(&mut old, db, book, &mut lost)?;
+                    carried.superseded = carry_superseded(&mut old, db, book, &mut lost)?;
                     unread.append(&mut old.unread);
+                    carried.vacant = lost.vacant(restored, db, book)?;
                 }
                 forget(db, &gone.1)?;
                 let detail = format!(
-                    "erased={} superseded={} edges={}",
-                    carried.erased, carried.superseded, carried.edges
+                    "erased={} superseded={} edges={} vacant={}",
+                    carried.erased, carried.superseded, carried.edges, carried.vacant
                 );
                 restored.log(db, book, "restore", None, &detail)?;
                 let records: i64 =
@@ -1132,8 +1162,96 @@ fn erase_stamps(db: &Connection, book: &Book<'_>) -> Result<(), Fault> {
     purge::find_latest_stamps(db)
 }
 
+/// Who lost its place to something that is newer than the backup.
+struct Lost<'a> {
+    /// The restore's moment, as files hold it.
+    now: &'a str,
+    /// Keys of the file itself.
+    keys: BTreeSet<String>,
+    /// Records of lower levels, which only this file's edges hide: level and id.
+    below: BTreeSet<(String, String)>,
+}
+
+impl<'a> Lost<'a> {
+    fn new(now: &'a str) -> Self {
+        Self {
+            now,
+            keys: BTreeSet::new(),
+            below: BTreeSet::new(),
+        }
+    }
+
+    /// To be told of a record before it is ended or hidden.
+    fn note(&mut self, db: &Connection, book: &Book<'_>, record: &Record) -> Result<(), Fault> {
+        if record.stands(self.now) && !book.has_edge_from(db, &record.id)? {
+            self.keys.insert(record.key.clone());
+        }
+        Ok(())
+    }
+
+    /// The same, of whom an edge is about to hide.
+    fn note_hidden(
+        &mut self,
+        db: &Connection,
+        book: &Book<'_>,
+        edge: &EdgeRow,
+    ) -> Result<(), Fault> {
+        let taken = |record: Option<Record>| record.is_some_and(|new| new.stands(self.now));
+        if book.has_edge_from(db, &edge.old_id)? || taken(book.by_id(db, &edge.new_id)?) {
+            return Ok(());
+        }
+        if edge.old_level != book.file.level.name() {
+            self.below
+                .insert((edge.old_level.clone(), edge.old_id.clone()));
+        } else if let Some(old) = book.by_id(db, &edge.old_id)? {
+            self.note(db, book, &old)?;
+        }
+        Ok(())
+    }
+
+    /// Under how many of their keys nothing is live now. The lower levels' files
+    /// are done by then.
+    fn vacant(
+        mut self,
+        restored: &Operator<'_>,
+        db: &Connection,
+        book: &Book<'_>,
+    ) -> Result<u64, Fault> {
+        for (level, id) in std::mem::take(&mut self.below) {
+            let Ok(level) = level.parse::<Level>() else {
+                continue;
+            };
+            let lower = restored.inner.layout.level(&book.file.agent, level);
+            if identity(&lower.path)?.is_none() {
+                continue;
+            }
+            let key = restored.read(&lower, |db, book| match book.by_id(db, &id)? {
+                Some(old) if old.stands(self.now) && !book.has_edge_from(db, &id)? => {
+                    Ok(Some(old.key))
+                }
+                _ => Ok(None),
+            })?;
+            self.keys.extend(key);
+        }
+        let mut vacant = 0_u64;
+        for key in &self.keys {
+            let live = match book.indexed(db, key)? {
+                Some(live) => live.stands(self.now) && !book.has_edge_from(db, &live.id)?,
+                None => false,
+            };
+            vacant = vacant.saturating_add(u64::from(!live));
+        }
+        Ok(vacant)
+    }
+}
+
 /// Adds the edges that only the other file has. Returns how many.
-fn carry_edges(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Result<u64, Fault> {
+fn carry_edges(
+    old: &mut Old<'_>,
+    db: &Connection,
+    book: &Book<'_>,
+    lost: &mut Lost<'_>,
+) -> Result<u64, Fault> {
     let mut added = 0_u64;
     old.rows(
         "SELECT old_id, new_id, old_level, at, session, seal FROM edge",
@@ -1143,6 +1261,7 @@ fn carry_edges(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Result<u6
             Ok(edge.encode(book).fits(&seal).then_some(edge))
         },
         |edge| {
+            lost.note_hidden(db, book, &edge)?;
             if keep_edge(db, book, &edge)? {
                 added = added.saturating_add(1);
             }
@@ -1172,11 +1291,18 @@ pub(super) fn keep_edge(db: &Connection, book: &Book<'_>, edge: &EdgeRow) -> Res
 
 /// Supersedes what the other file knows as superseded. Returns how many records
 /// were not yet.
-fn carry_superseded(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Result<u64, Fault> {
+fn carry_superseded(
+    old: &mut Old<'_>,
+    db: &Connection,
+    book: &Book<'_>,
+    lost: &mut Lost<'_>,
+) -> Result<u64, Fault> {
     const SUPERSEDED: &str = concat!(
         "SELECT ",
         columns!(),
-        " FROM record WHERE superseded_at IS NOT NULL"
+        // A tombstone gave way to a version that the backup does not have. Were it
+        // taken away, what it hides would be seen, which was seen in neither.
+        " FROM record WHERE superseded_at IS NOT NULL AND hides_lower = 0"
     );
     let mut ended = 0_u64;
     old.rows(
@@ -1186,6 +1312,7 @@ fn carry_superseded(old: &mut Old<'_>, db: &Connection, book: &Book<'_>) -> Resu
             if let Some(mut record) = book.by_id(db, &known.id)?
                 && record.superseded_at.is_none()
             {
+                lost.note(db, book, &record)?;
                 book.end(db, &mut record, |record| {
                     record.superseded_at.clone_from(&known.superseded_at);
                 })?;

@@ -2,7 +2,8 @@
 //!
 //! Nothing that was superseded comes back, and nothing takes the place of what
 //! was saved since: the deletion is undone only where the record would have been
-//! live had it not been deleted.
+//! live had it not been deleted. What waited for a person, and was refused or
+//! deleted, waits again.
 
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
@@ -10,11 +11,17 @@ use serde::Serialize;
 use super::{Operator, erased};
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
+use crate::provenance::Standing;
 use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::record::{Book, Record};
 
-/// A record that is live again.
+/// Digits of an id.
+const DIGITS: usize = 32;
+/// The least digits that name a record: so many as nobody types by mistake.
+const DIGITS_LEAST: usize = 4;
+
+/// A record that is live again, or waits again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Undeleted {
@@ -31,45 +38,67 @@ pub struct Undeleted {
     /// Whether versions on lower levels, which it hid while it was deleted, are
     /// hidden now because it is live.
     pub was_tombstone: bool,
-}
-
-/// What is known of an id in one file.
-enum Found {
-    Nothing,
-    Erased,
-    Record,
+    /// `trusted`: it is live. Otherwise it waits for a person, as it did.
+    pub standing: String,
 }
 
 impl Operator<'_> {
-    /// Takes the soft deletion of a record back. The id must be whole.
+    /// Takes the soft deletion of a record back. Of its id as many first digits
+    /// are enough as name no other record, at least four.
     ///
     /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for what can't be
+    /// an id, and for the beginning of several;
     /// [`NotFound`](crate::ErrorKind::NotFound) where no file has such a record;
     /// [`Refused`](crate::ErrorKind::Refused) where it was not deleted, or
     /// something newer stands under its key or took its place, or its time is
     /// over, or its words are gone; [`Unavailable`](crate::ErrorKind::Unavailable).
     pub fn undelete(&self, agent: Option<&str>, id: &str) -> Result<Undeleted, Error> {
+        let digits = id.to_ascii_lowercase();
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hex || !(DIGITS_LEAST..=DIGITS).contains(&digits.len()) {
+            return Err(Error::invalid(
+                format!("\"{}\" is no record's id", id.escape_debug()),
+                format!(
+                    "An id is {DIGITS} hexadecimal digits; its first ones are enough, at least \
+                     {DIGITS_LEAST}, where no other record has them"
+                ),
+                WHERE_IDS_ARE,
+            ));
+        }
+        let mut records = Vec::new();
         let mut erased = false;
         for file in self.files_of(agent)? {
-            match self.read(&file, |db, book| find(db, book, id))? {
-                Found::Nothing => {}
-                Found::Erased => erased = true,
-                Found::Record => return self.undelete_in(&file, id),
-            }
+            self.read(&file, |db, book| {
+                let ids = beginning_with(db, "SELECT id FROM record WHERE id", &digits)?;
+                records.extend(ids.into_iter().map(|id| (file.clone(), id)));
+                let gone =
+                    beginning_with(db, "SELECT record_id FROM erased WHERE record_id", &digits)?;
+                for id in gone {
+                    erased |= erased::is_erased(db, book, &id)?;
+                }
+                Ok(())
+            })?;
         }
-        if erased {
-            return Err(refused(
+        match records.as_slice() {
+            [(file, id)] => self.undelete_in(file, id),
+            [] if erased => Err(refused(
                 "It was erased for good",
                 "What was purged does not come back",
                 "Save it again",
-            ));
+            )),
+            [] => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("No record has the id {digits}"),
+                "What was pruned is gone",
+                WHERE_IDS_ARE,
+            )),
+            several => Err(Error::invalid(
+                format!("The ids of {} records begin with {digits}", several.len()),
+                "The digits must name one record",
+                "Give more of them",
+            )),
         }
-        Err(Error::new(
-            ErrorKind::NotFound,
-            format!("No record has the id \"{}\"", id.escape_debug()),
-            "An id is 32 hexadecimal digits, and is given whole",
-            "`remora audit --json` and `remora digest --json` tell it; what was pruned is gone",
-        ))
     }
 
     fn undelete_in(&self, file: &LevelFile, id: &str) -> Result<Undeleted, Error> {
@@ -78,7 +107,9 @@ impl Operator<'_> {
             let gone = || Fault::from(refused("It is gone by now", "", ""));
             let mut record = book.by_id(db, id)?.ok_or_else(gone)?;
             check(db, book, &record, &now)?;
-            if let Some(tombstone) = book.tombstone(db, &record.key)?
+            let is_trusted = record.standing == Standing::Trusted.name();
+            if is_trusted
+                && let Some(tombstone) = book.tombstone(db, &record.key)?
                 && tombstone.id != record.id
             {
                 // Of the key itself, made while there was no version: now there is.
@@ -102,19 +133,21 @@ impl Operator<'_> {
                 key: record.key,
                 version: record.version,
                 was_tombstone,
+                standing: record.standing,
             })
         })
     }
 }
 
-fn find(db: &Connection, book: &Book<'_>, id: &str) -> Result<Found, Fault> {
-    if erased::is_erased(db, book, id)? {
-        return Ok(Found::Erased);
-    }
-    Ok(match book.by_id(db, id)? {
-        Some(_) => Found::Record,
-        None => Found::Nothing,
-    })
+/// Where an operator finds ids.
+const WHERE_IDS_ARE: &str = "`remora audit` and `remora digest --json` tell ids";
+
+/// The ids that begin with these digits. `sql` ends with the column.
+fn beginning_with(db: &Connection, sql: &str, digits: &str) -> Result<Vec<String>, Fault> {
+    // No digit sorts behind an f.
+    let mut statement = db.prepare(&format!("{sql} BETWEEN ?1 AND ?1 || 'g'"))?;
+    let ids = statement.query_map([digits], |row| row.get(0))?;
+    Ok(ids.collect::<Result<_, _>>()?)
 }
 
 /// Whether the record would be live had it not been deleted.
@@ -143,6 +176,10 @@ fn check(db: &Connection, book: &Book<'_>, record: &Record, now: &str) -> Result
             "What has expired is not served",
             "Save it again with a later expiry, or none",
         );
+    }
+    if record.standing != Standing::Trusted.name() {
+        // It takes nobody's place.
+        return Ok(());
     }
     let live = book.indexed(db, &record.key)?;
     if live.is_some() {

@@ -176,8 +176,8 @@ fn every_backup_taken_while_four_write_verifies_and_holds_what_was_acknowledged_
         for i in 0..times {
             let before = acknowledged.lock().unwrap().clone();
             let report = store.backup_at(i, backups.path()).unwrap();
-            let copy =
-                SqliteStorage::open(Path::new(&report.folder), SqliteOptions::default()).unwrap();
+            let copy = SqliteStorage::open_any(Path::new(&report.folder), SqliteOptions::default())
+                .unwrap();
             let found = copy.operator(at(0)).verify(None, &mut |_| ()).unwrap();
             assert!(found.is_sound(), "{found:?}");
             for (level, key) in &before {
@@ -280,7 +280,8 @@ fn a_backup_goes_nowhere_into_the_store_and_not_over_another_one() {
     let backups = folder();
     let first = store.backup_at(0, backups.path()).unwrap();
     unavailable(store.backup_at(0, backups.path()));
-    let found = SqliteStorage::open(Path::new(&first.folder), SqliteOptions::default()).unwrap();
+    let found =
+        SqliteStorage::open_any(Path::new(&first.folder), SqliteOptions::default()).unwrap();
     assert_eq!(
         found
             .open(access(P, Origin::User))
@@ -290,6 +291,25 @@ fn a_backup_goes_nowhere_into_the_store_and_not_over_another_one() {
             .live,
         1
     );
+}
+
+#[test]
+fn a_folder_that_can_not_be_made_is_named_with_the_reason() {
+    let store = Store::new();
+    store.save(P, "a", "b");
+    let file = store.folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut wrong = vec![file.clone(), file.join("x")];
+    if cfg!(target_os = "linux") {
+        wrong.extend(["/proc/x", "/proc"].map(PathBuf::from));
+    }
+    for wrong in wrong {
+        let text = unavailable(store.backup_at(0, &wrong));
+        let says = format!("No backup can be made in {}: ", wrong.display());
+        assert!(text.starts_with(&says), "{text}");
+        assert!(!text.contains("Put it back"), "{text}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"");
 }
 
 #[test]

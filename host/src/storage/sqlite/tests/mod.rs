@@ -140,6 +140,13 @@ fn tagged(key: &str, tags: &[&str]) -> Draft {
     }
 }
 
+fn expiring_at(key: &str, seconds: i64) -> Draft {
+    Draft {
+        expires_at: Some(at(seconds)),
+        ..draft(key, "words")
+    }
+}
+
 /// `†` for a tombstone.
 fn content(entry: Option<Entry>) -> Option<String> {
     entry.map(|entry| match entry {

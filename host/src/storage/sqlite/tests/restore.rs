@@ -360,6 +360,147 @@ fn what_was_superseded_since_stays_superseded_and_edges_stay() {
     verify(&root);
 }
 
+#[test]
+fn keys_whose_versions_are_all_newer_or_superseded_are_counted_where_they_were_seen() {
+    let (_folder, root, backup) = closed(|store| {
+        for key in ["changed", "twice", "deleted", "same", "low", "merged"] {
+            store.save(P, key, "words");
+        }
+        store.save(C, "own", "words");
+        store.agent(P).put(&super::expiring_at("over", 5)).unwrap();
+    });
+    put(&root, P, "changed", "since");
+    put(&root, P, "twice", "since");
+    put(&root, P, "twice", "and again");
+    put(&root, P, "over", "since");
+    let storage = again(&root);
+    let mut shelves = storage.open(access(P, Origin::Agent)).unwrap();
+    shelves.retire("deleted", false).unwrap();
+    drop(shelves);
+    let mut shelves = storage.open(access(C, Origin::Agent)).unwrap();
+    let ids = [(P, "low"), (P, "merged"), (C, "own")]
+        .map(|(level, key)| live(shelves.fetch(level, key).unwrap()).id);
+    shelves
+        .put(&Draft {
+            supersedes: ids.to_vec(),
+            ..draft("new", "words")
+        })
+        .unwrap();
+    drop((shelves, storage));
+    let report = force(&backup, &root).unwrap();
+    let vacant: Vec<_> = report
+        .files
+        .iter()
+        .map(|file| (file.level, file.vacant))
+        .collect();
+    // What was only deleted is back; what has expired was not there either.
+    assert_eq!(vacant, [(P, 2), (C, 3)], "{report:?}");
+    for (taint, level, key, there) in [
+        (P, P, "changed", false),
+        (P, P, "twice", false),
+        (P, P, "deleted", true),
+        (P, P, "same", true),
+        (P, P, "low", true),
+        (C, P, "low", false),
+        (C, P, "merged", false),
+        (C, C, "own", false),
+    ] {
+        assert_eq!(seen(&root, taint, level, key).is_some(), there, "{key}");
+    }
+    // Its words are told all the same, and it is written down how many there are.
+    let storage = again(&root);
+    let mut shelves = storage.open(access(P, Origin::Agent)).unwrap();
+    let history = shelves.versions(P, "changed", None, 9).unwrap().items;
+    assert_eq!(history.len(), 1);
+    let events = storage.events("main", P).unwrap();
+    let line = events.last().unwrap();
+    assert_eq!(line.key, None);
+    assert!(
+        line.detail.as_deref().unwrap().ends_with(" vacant=2"),
+        "{line:?}"
+    );
+    drop((shelves, storage));
+    // Nothing more is lost when it is done again.
+    let report = force(&backup, &root).unwrap();
+    assert_eq!(report.files[0].vacant, 2);
+    verify(&root);
+}
+
+#[test]
+fn a_tombstone_that_gave_way_to_a_newer_version_hides_again() {
+    let (_folder, root, backup) = closed(|store| {
+        store.save(P, "k", "below");
+        store.user(C).retire("k", true).unwrap();
+    });
+    let storage = again(&root);
+    let mut shelves = storage.open(access(C, Origin::User)).unwrap();
+    shelves.put(&draft("k", "above")).unwrap();
+    drop((shelves, storage));
+    force(&backup, &root).unwrap();
+    assert_eq!(seen(&root, C, C, "k").as_deref(), Some("†"));
+    verify(&root);
+}
+
+#[test]
+fn a_backup_is_no_store_and_stays_as_it_was_when_it_is_checked() {
+    let (folder, root, backup) = closed(|store| {
+        store.save(P, "a", "b");
+        store.save(C, "c", "d");
+    });
+    let backup = Path::new(&backup);
+    let bytes = || -> Vec<(String, Vec<u8>)> {
+        files(backup)
+            .into_iter()
+            .map(|name| (name.clone(), fs::read(backup.join(name)).unwrap()))
+            .collect()
+    };
+    let before = bytes();
+    let check = || {
+        let options = SqliteOptions::default();
+        SqliteStorage::verify_backup(backup, at(9), &options, &mut |_| ()).unwrap()
+    };
+    let text = refused(SqliteStorage::open(backup, SqliteOptions::default()));
+    assert!(
+        text.contains("is a backup") && text.contains(" restore "),
+        "{text}"
+    );
+    let found = check();
+    assert!(found.is_sound(), "{found:?}");
+    assert_eq!((found.files, found.records), (3, 2));
+    assert!(bytes() == before);
+    assert!(SqliteStorage::is_backup(backup) && !SqliteStorage::is_backup(&root));
+
+    // Nor is another one restored over it.
+    let other = folder.path().join("other");
+    copy_tree(backup, &other);
+    let error = force(&other.display().to_string(), backup).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(bytes() == before);
+    restore(backup, &folder.path().join("new")).unwrap();
+
+    for (file, what) in [
+        ("agents/main/public.db", "not as the backup's manifest says"),
+        ("agents/main/strange.db", "besides"),
+        ("store.key", "can't be read"),
+    ] {
+        let path = backup.join(file);
+        // Renamed, since a file keeps its mode then.
+        let kept = backup.with_extension("kept");
+        let moved = fs::rename(&path, &kept);
+        if file != "store.key" {
+            let bytes = fs::read(&kept).unwrap_or_default();
+            fs::write(&path, [bytes, vec![0]].concat()).unwrap();
+        }
+        let found = check();
+        assert!(found.findings[0].what.contains(what), "{found:?}");
+        match moved {
+            Ok(()) => fs::rename(&kept, &path).unwrap(),
+            Err(_) => fs::remove_file(&path).unwrap(),
+        }
+    }
+    assert!(check().is_sound());
+}
+
 /// The chain that trips others.
 #[test]
 fn a_superseded_memory_never_comes_back_through_all_that_trips_others() {
@@ -519,10 +660,10 @@ fn a_backup_that_is_not_whole_is_not_restored_at_all() {
             let bytes = fs::read(&path).unwrap();
             fs::write(path, &bytes[..bytes.len() - 4096]).unwrap();
         }),
-        ("is gone", |backup| {
+        ("use another backup", |backup| {
             fs::remove_file(backup.join("store.key")).unwrap()
         }),
-        ("is gone", |backup| {
+        ("is missing, which the backup's manifest names", |backup| {
             fs::remove_file(backup.join("agents/main/internal.db")).unwrap();
         }),
         ("besides", |backup| {
@@ -565,7 +706,10 @@ fn a_backup_that_is_not_whole_is_not_restored_at_all() {
                 &mut |_| (),
             )
             .unwrap_err();
-            assert!(error.to_string().contains(says), "{number}: {error}");
+            let error = error.to_string();
+            let says = says.to_lowercase();
+            assert!(error.to_lowercase().contains(&says), "{number}: {error}");
+            assert!(!error.contains("Put it back"), "{number}: {error}");
         }
         assert_eq!(text(&root), before);
         let new = folder.path().join("new");

@@ -6,6 +6,7 @@ mod purging;
 mod restoring;
 mod trail;
 mod verifying;
+mod waiting;
 
 use super::*;
 use crate::storage::sqlite::operator::{self, Operator, Progress, Verification, days};

@@ -120,14 +120,49 @@ fn what_was_superseded_expired_or_purged_does_not_come_back() {
 }
 
 #[test]
-fn an_id_is_whole_or_not_found() {
-    // F031.
-    let store = Store::new();
+fn an_id_is_given_by_as_many_first_digits_as_name_one_record() {
+    let next = std::sync::atomic::AtomicU8::new(0);
+    let store = Store::with(SqliteOptions::default().ids(move || {
+        let mut id = [0xab; 16];
+        id[2] = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        id
+    }));
     store.save(P, "k", "x");
+    store.save(C, "other", "x");
     let id = store.delete(P, "k");
-    for wrong in [&id[..8], "", "%", &id.to_uppercase()[..31], "key/x"] {
+    assert_eq!(&id[..6], "abab00");
+    for (wrong, kind) in [
+        ("aba", ErrorKind::InvalidArgument),
+        ("", ErrorKind::InvalidArgument),
+        ("%%%%", ErrorKind::InvalidArgument),
+        ("key/x", ErrorKind::InvalidArgument),
+        (&format!("{id}0"), ErrorKind::InvalidArgument),
+        // Of both records.
+        ("abab", ErrorKind::InvalidArgument),
+        // F031: oaustegard/claude-skills #244
+        ("abab02", ErrorKind::NotFound),
+        ("00000000000000000000000000000000", ErrorKind::NotFound),
+    ] {
         let error = undelete(&store, wrong).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(error.kind(), kind, "{wrong}: {error}");
     }
     assert_eq!(store.seen(P, P, "k"), None);
+    assert_eq!(undelete(&store, "ABAB00").unwrap().id, id);
+    assert_eq!(store.seen(P, P, "k").as_deref(), Some("x"));
+}
+
+#[test]
+fn what_waited_and_was_deleted_waits_again_and_takes_nobodys_place() {
+    let store = Store::new();
+    store.user(P).put(&draft("k", "the person's")).unwrap();
+    let waiting = store.save(P, "k", "the model's");
+    store.user(P).retire("k", false).unwrap();
+    store
+        .user(P)
+        .put(&draft("k", "the person's again"))
+        .unwrap();
+    assert_eq!(undelete(&store, &waiting.id).unwrap().standing, "pending");
+    assert_eq!(store.seen(P, P, "k").as_deref(), Some("the person's again"));
+    assert_eq!(store.agent(P).counts(P).unwrap().pending, 1);
+    store.assert_sound();
 }
