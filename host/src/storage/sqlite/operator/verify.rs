@@ -645,12 +645,21 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
             findings.found(check, what);
         }
     }
-    let mut statement = db.prepare("PRAGMA foreign_key_check")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (table, row): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
-        let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
-        findings.found("foreign-keys", format!("{row} of {table} points nowhere"));
+    // The tags are looked at in the order of their records, with these.
+    let mut tables = db.prepare(
+        "SELECT DISTINCT name FROM sqlite_schema, pragma_foreign_key_list(name)
+         WHERE type = 'table' AND name <> 'record_tag'",
+    )?;
+    let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
+    for table in tables {
+        let mut statement =
+            db.prepare("SELECT \"table\", rowid FROM pragma_foreign_key_check(?1)")?;
+        let mut rows = statement.query([table?])?;
+        while let Some(row) = rows.next()? {
+            let (table, row): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
+            let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
+            findings.found("foreign-keys", format!("{row} of {table} points nowhere"));
+        }
     }
     Ok(())
 }
@@ -704,6 +713,7 @@ fn check_records(
         rows: listing.query([])?,
         next: None,
         listed: 0,
+        nowhere: 0,
     };
     listing.read_on()?;
     let (mut done, mut tags) = (0_u64, 0_u64);
@@ -719,6 +729,9 @@ fn check_records(
                     "record",
                     format!("{} can't be read: {error}", row_name(row)),
                 );
+                if let Ok(seq) = row.get(0) {
+                    listing.of(seq)?;
+                }
                 continue;
             }
         };
@@ -733,6 +746,12 @@ fn check_records(
     findings.all.records = findings.all.records.saturating_add(done);
     listing.of(i64::MAX)?;
     let listed = listing.listed;
+    if listing.nowhere > 0 {
+        findings.found(
+            "foreign-keys",
+            format!("{} rows of record_tag point nowhere", listing.nowhere),
+        );
+    }
     if listed != tags {
         findings.found(
             "tags",
@@ -748,6 +767,8 @@ struct Listing<'a> {
     next: Option<(i64, String, String)>,
     /// How many were passed.
     listed: u64,
+    /// How many of these are of no row.
+    nowhere: u64,
 }
 
 impl Listing<'_> {
@@ -765,6 +786,8 @@ impl Listing<'_> {
         while let Some((row, tag, key)) = self.next.take_if(|(row, _, _)| *row <= seq) {
             if row == seq {
                 of.push((tag, key));
+            } else {
+                self.nowhere = self.nowhere.saturating_add(1);
             }
             self.listed = self.listed.saturating_add(1);
             self.read_on()?;
