@@ -158,15 +158,15 @@ fn is_unspaced(c: char) -> bool {
 /// Whether a character is part of the one before it: a mark, and the second and
 /// third part of a Korean syllable.
 fn continues(c: char) -> bool {
-    matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}')
-        || (!c.is_ascii() && is_combining_mark(c))
+    let jamo = matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}');
+    jamo || (!c.is_ascii() && is_combining_mark(c))
 }
 
 /// Not the lines and blocks that tables and bars are drawn with.
 fn is_pictograph(c: char) -> bool {
     matches!(c,
         '\u{2190}'..='\u{23ff}' | '\u{2460}'..='\u{24ff}' | '\u{25a0}'..='\u{27bf}'
-        | '\u{2900}'..='\u{2bff}' | '\u{1f000}'..='\u{1f3fa}' | '\u{1f400}'..='\u{1faff}')
+        | '\u{2900}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// One character for a division: no digit of it belongs to the number before it.
@@ -195,25 +195,16 @@ fn is_dropped_mark(c: char) -> bool {
         | '\u{5c1}'..='\u{5c2}' | '\u{5c4}'..='\u{5c5}' | '\u{5c7}' | '\u{610}'..='\u{61a}'
         | '\u{64b}'..='\u{65f}' | '\u{670}' | '\u{6d6}'..='\u{6dc}' | '\u{6df}'..='\u{6e4}'
         | '\u{6e7}'..='\u{6e8}' | '\u{6ea}'..='\u{6ed}' | '\u{711}' | '\u{730}'..='\u{74a}'
-        | '\u{898}'..='\u{89f}' | '\u{8ca}'..='\u{8ff}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
-        | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
+        | '\u{898}'..='\u{89f}' | '\u{8ca}'..='\u{8ff}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
 /// What is typed for an apostrophe, the letters that look like one, and the Hebrew
 /// geresh.
 fn is_apostrophe(c: char) -> bool {
-    matches!(
-        c,
-        '\'' | '`' | '\u{b4}' | '\u{2b9}'
-            ..='\u{2bf}'
-                | '\u{374}'
-                | '\u{5f3}'
-                | '\u{1fef}'
-                | '\u{1ffd}'
-                | '\u{2018}'
-                | '\u{2019}'
-                | '\u{ff07}'
-    )
+    matches!(c,
+        '\'' | '`' | '\u{b4}' | '\u{2b9}'..='\u{2bf}' | '\u{374}' | '\u{5f3}' | '\u{1fef}'
+        | '\u{1ffd}' | '\u{2018}'..='\u{2019}' | '\u{ff07}')
 }
 
 /// What is typed for the Hebrew gershayim.
@@ -290,7 +281,7 @@ impl Walk<'_> {
     /// Takes one folded character in.
     fn fold(&mut self, at: usize, end: usize, c: char) {
         // `C++` and `C#`, but neither `1 + 1` nor a heading.
-        let behind_a_letter = matches!(self.class, Class::Latin | Class::Symbol) && self.end == at;
+        let behind_a_letter = matches!(self.class, Class::Latin | Class::Symbol);
         match c {
             // As pictographs, since these are: ➕ and ♯.
             '+' if behind_a_letter => self.push(at, end, '\u{2795}'),
@@ -369,14 +360,14 @@ impl Walk<'_> {
             // Any alphabet but the Latin has it inside its words.
             Class::Letter => true,
             Class::Latin => {
-                // No further than to the next apostrophe: a text can be full of them.
+                // Ends at the next apostrophe at the latest: a text can be full of them.
                 let rest = self.text.get(end..).unwrap_or_default();
                 let ending: String = rest
                     .chars()
-                    .take_while(|c| !is_apostrophe(*c))
                     .nfkd()
                     .filter(|c| !is_ignored(*c))
                     .take_while(|c| c.is_alphanumeric() || is_combining_mark(*c))
+                    .take_while(|c| !is_apostrophe(*c))
                     .take(3)
                     .collect();
                 ENDINGS

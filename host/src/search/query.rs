@@ -49,7 +49,7 @@ pub(crate) struct Term {
 pub(crate) struct KeyName {
     /// How many words. First, so that longer keys sort behind.
     pub(crate) words: usize,
-    pub(crate) term: String,
+    pub(crate) name: String,
 }
 
 /// A query, taken apart.
@@ -253,31 +253,21 @@ fn keys(text: &str) -> BTreeSet<KeyName> {
     for length in (1..=LONGEST_KEY.min(words.len())).chain([words.len()]) {
         for some in words.windows(length.max(1)) {
             if !matches!(some, [single] if words.len() > 1 && says_nothing(single)) {
-                keys.extend(key_name(some.iter().map(|token| token.text.as_str())));
+                let name: Vec<&str> = some.iter().map(|token| token.text.as_str()).collect();
+                keys.insert(KeyName {
+                    words: some.len(),
+                    name: name.join(" "),
+                });
             }
         }
     }
     keys
 }
 
-/// The term under which the index has a whole key: its words, in their order.
-/// None for a key without any.
-pub(crate) fn key_term(key: &str) -> Option<String> {
+/// The words of a whole key, in their order, as the index has them. None for a key
+/// without any.
+pub(crate) fn key_name(key: &str) -> Option<String> {
     let words: Vec<Token> = tokens(key).collect();
-    key_name(words.iter().map(|token| token.text.as_str())).map(|name| name.term)
-}
-
-fn key_name<'a>(words: impl Iterator<Item = &'a str>) -> Option<KeyName> {
-    let mut term = String::new();
-    let mut number = 0_usize;
-    for word in words {
-        // Neither is part of a word, so no other term is the same.
-        term.push(if number == 0 { '\u{b6}' } else { '\u{b7}' });
-        term.push_str(word);
-        number = number.saturating_add(1);
-    }
-    (number > 0).then_some(KeyName {
-        words: number,
-        term,
-    })
+    let words: Vec<&str> = words.iter().map(|token| token.text.as_str()).collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }

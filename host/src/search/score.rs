@@ -43,7 +43,7 @@ pub(crate) const KEY_COUNT: u32 = 1;
 
 /// Grams that are in more than one record of so many tell nothing, unless there
 /// are few records.
-const COMMON_GRAM: u64 = 32;
+const COMMON_GRAM: u64 = 100;
 const FEW: u64 = 1000;
 
 /// Steps of a record's length for each doubling.

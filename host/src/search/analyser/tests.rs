@@ -187,11 +187,12 @@ fn a_text_is_parted_into_these_tokens() {
             "a's's a'ś a's\u{301} a'sb a's\u{ad}b",
             "ass a s a s a sb a sb",
         ),
+        ("aʼsʼs we'res a'lle", "ass we res a lle"),
         ("Hawaiʻi Hawai'i Qurʾān", "hawai i hawai i qur an"),
         ("п'ять п’ять 'слово'", "пять пять слово"),
         ("ג'ירפה ג׳ירפה ג’ירפה רח'", "גירפה גירפה גירפה רח"),
         ("צה\"ל צה״ל צה”ל", "צהל צהל צהל"),
-        ("\"צהל\" \"מילה\"", "צהל מילה"),
+        ("\"צהל\" \"מילה\" צה\"слово", "צהל מילה צה слово"),
         ("בן־אדם", "בן אדם"),
         // Where another script begins.
         ("הpicopix ב2016 2016ב", "ה picopix ב 2016 2016 ב"),

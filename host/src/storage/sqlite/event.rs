@@ -9,7 +9,9 @@
 //! sealed in `meta` as well: how many lines are gone, and the link that the first
 //! one left follows from. So it can't lose its beginning unnoticed either.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use std::collections::VecDeque;
+
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::fault::Fault;
 use super::record::Book;
@@ -235,6 +237,95 @@ pub(super) struct Broken {
     pub(super) what: &'static str,
 }
 
+/// Of a line, what its [`Event`] does not tell.
+#[derive(Clone, Copy, Default)]
+pub(super) struct More<'a> {
+    /// Whether its record is here, and was saved to take others' places.
+    pub(super) takes_places: bool,
+    /// The keyed digest of the key it is about.
+    pub(super) digest: Option<&'a [u8]>,
+}
+
+/// Records as the lines of a trail ask for them: mostly in the order in which they
+/// were saved, so that some are read ahead in that order. Ids are random, and
+/// looking for each by its id would be a walk to and fro through the file.
+struct Ahead<'a> {
+    db: &'a Connection,
+    /// The last row that was read ahead.
+    last: i64,
+    rows: VecDeque<Known>,
+}
+
+#[derive(Clone)]
+struct Known {
+    seq: i64,
+    id: String,
+    key: String,
+    takes_places: bool,
+}
+
+impl Known {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            seq: row.get(0)?,
+            id: row.get(1)?,
+            key: row.get(2)?,
+            takes_places: row.get(3)?,
+        })
+    }
+}
+
+impl<'a> Ahead<'a> {
+    /// Rows that are read at once.
+    const ROWS: i64 = 32;
+
+    fn new(db: &'a Connection) -> Self {
+        Self {
+            db,
+            last: i64::MIN,
+            rows: VecDeque::new(),
+        }
+    }
+
+    fn read_on(&mut self) -> Result<(), Fault> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT seq, id, key, supersedes <> '[]' FROM record
+             WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        )?;
+        let rows = statement.query_map([self.last, Self::ROWS], Known::read)?;
+        self.rows = rows.collect::<Result<_, _>>()?;
+        if let Some(row) = self.rows.back() {
+            self.last = row.seq;
+        }
+        Ok(())
+    }
+
+    /// The record with that id, if it is here.
+    fn find(&mut self, id: &str) -> Result<Option<Known>, Fault> {
+        if self.rows.is_empty() {
+            self.read_on()?;
+        }
+        if let Some(at) = self.rows.iter().position(|row| row.id == id) {
+            self.rows.drain(..at);
+            // Kept no longer: mostly no line is about it again.
+            return Ok(self.rows.pop_front());
+        }
+        let found = self
+            .db
+            .prepare_cached("SELECT seq, id, key, supersedes <> '[]' FROM record WHERE id = ?1")?
+            .query_row([id], Known::read)
+            .optional()?;
+        // What lies between was not saved by a session: it was imported.
+        if let Some(found) = &found
+            && found.seq > self.last
+        {
+            self.last = found.seq;
+            self.rows.clear();
+        }
+        Ok(found)
+    }
+}
+
 /// Walks along a trail, oldest line first. Each line comes with whether it and
 /// all before it are what was written; those behind a break come all the same.
 /// To be called in one snapshot, since trail and head must be of one moment.
@@ -243,12 +334,20 @@ pub(super) fn walk(
     book: &Book<'_>,
     mut each: impl FnMut(Event, bool) -> Result<(), Fault>,
 ) -> Result<Walked, Fault> {
+    walk_closely(db, book, |event, _, whole| each(event, whole))
+}
+
+/// The same as [`walk`], with more of each line.
+pub(super) fn walk_closely(
+    db: &Connection,
+    book: &Book<'_>,
+    mut each: impl FnMut(Event, More<'_>, bool) -> Result<(), Fault>,
+) -> Result<Walked, Fault> {
     let mut statement = db.prepare_cached(
-        "SELECT event.number, event.at, event.kind, event.session, event.origin, event.record,
-                event.digest, event.detail, event.chain, record.key
-         FROM event LEFT JOIN record ON record.id = event.record
-         ORDER BY event.number",
+        "SELECT number, at, kind, session, origin, record, digest, detail, chain
+         FROM event ORDER BY number",
     )?;
+    let mut records = Ahead::new(db);
     let mut walked = Walked::default();
     let mut found = match anchor(db, book) {
         Ok(anchor) => anchor,
@@ -270,7 +369,15 @@ pub(super) fn walk(
         let digest: Option<Vec<u8>> = row.get(6)?;
         let detail: Option<String> = row.get(7)?;
         let chain: Vec<u8> = row.get(8)?;
-        let key: Option<String> = row.get(9)?;
+        let known = match &record {
+            Some(id) => records.find(id)?,
+            None => None,
+        };
+        let more = More {
+            takes_places: known.as_ref().is_some_and(|known| known.takes_places),
+            digest: digest.as_deref(),
+        };
+        let key = known.map(|known| known.key);
         let link = Link {
             number,
             at: &at,
@@ -318,7 +425,7 @@ pub(super) fn walk(
             key,
             detail,
         };
-        each(event, walked.broken.is_none())?;
+        each(event, more, walked.broken.is_none())?;
     }
     match head(db, book) {
         Ok(head) if head == found => {}

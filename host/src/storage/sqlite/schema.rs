@@ -267,13 +267,19 @@ CREATE VIRTUAL TABLE memory_words USING fts5 (
     content = '', columnsize = 0
 );
 INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
--- Grams: which rows hold each, and with a 2 before it, which hold it twice.
+-- Grams: which rows hold each, and with a 2 behind it, which hold it twice.
 CREATE VIRTUAL TABLE memory_grams USING fts5 (
     grams,
     tokenize = 'ascii tokenchars _',
     content = '', columnsize = 0, detail = none
 );
 INSERT INTO memory_grams (memory_grams, rank) VALUES ('secure-delete', 1);
+-- The words of each key, by which a query that names it finds it.
+CREATE TABLE memory_key (
+    words TEXT NOT NULL,
+    seq   INTEGER NOT NULL,
+    PRIMARY KEY (words, seq)
+) STRICT, WITHOUT ROWID;
 -- Each occurrence of each term, each row of each gram, and each term once.
 CREATE VIRTUAL TABLE memory_word_terms USING fts5vocab (memory_words, instance);
 CREATE VIRTUAL TABLE memory_gram_terms USING fts5vocab (memory_grams, instance);

@@ -65,7 +65,18 @@ fn hex(digest: &Digest) -> String {
 
 /// Under which name everything of a key is erased.
 pub(in crate::storage::sqlite) fn key_name(book: &Book<'_>, key: &str) -> String {
-    format!("key/{}", hex(&key_digest(book, key)))
+    name_of_key(&key_digest(book, key))
+}
+
+/// The same, of a key that only its digest names.
+pub(super) fn name_of_key(digest: &Digest) -> String {
+    format!("key/{}", hex(digest))
+}
+
+/// Whether there is a row of that name. Its seal is not asked.
+pub(super) fn is_kept(db: &Connection, name: &str) -> Result<bool, Fault> {
+    let mut statement = db.prepare_cached("SELECT 1 FROM erased WHERE record_id = ?1")?;
+    Ok(statement.exists([name])?)
 }
 
 /// Under which name everything from a session is erased.

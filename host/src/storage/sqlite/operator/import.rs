@@ -31,11 +31,14 @@
 //!
 //! Lines are imported in batches, one transaction each, with one line in the
 //! audit trail. After a crash the same import goes on where it stopped: what is
-//! there is skipped.
+//! there is skipped. Until a file was imported to its end, a mark in `meta` says
+//! which rows the import brought, so that the edges of these are still believed.
 //!
 //! # Performance
 //!
-//! One line at a time is held in memory, of at most [`LINE_BYTES`].
+//! One line at a time is held in memory, of at most [`LINE_BYTES`]. A file stays
+//! open from batch to batch, so that what was read of its indexes, which each line
+//! asks in another place, is not read again.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -55,6 +58,7 @@ use crate::clock::Instant;
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
 use crate::provenance::{Origin, Standing};
+use crate::seal::Purpose;
 use crate::storage::sqlite::check_name;
 use crate::storage::sqlite::connection::Mode;
 use crate::storage::sqlite::edge::EdgeRow;
@@ -202,6 +206,38 @@ enum Row {
     Event(EventLine),
 }
 
+/// The row of `meta` that says since when an import has been bringing rows.
+const MARK: &str = "import_pending";
+
+/// Where a file stood when an import began.
+#[derive(Clone, Copy)]
+struct Began {
+    /// Its last row: those behind it are what the import brought, or what
+    /// sessions saved meanwhile.
+    seq: i64,
+    /// The last line of its trail: those behind it tell what sessions saved.
+    line: i64,
+    /// Whether the file bears the mark.
+    marked: bool,
+}
+
+impl Began {
+    /// What the mark says: where, and which export.
+    fn to_text(self, export: &str) -> String {
+        format!("{} {} {export}", self.seq, self.line)
+    }
+
+    fn from_text(text: &str, export: &str) -> Option<Self> {
+        let mut parts = text.split(' ');
+        let (seq, line) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        (parts.next() == Some(export)).then_some(Self {
+            seq,
+            line,
+            marked: true,
+        })
+    }
+}
+
 /// What an import has open: one file, in a transaction.
 struct Batch {
     file: LevelFile,
@@ -237,6 +273,7 @@ impl Operator<'_> {
             options,
             batch: None,
             before: BTreeMap::new(),
+            first: Vec::new(),
             report: ImportReport::default(),
             seen: ExportedLines::default(),
         };
@@ -269,7 +306,12 @@ impl Operator<'_> {
                 }
                 _ if !begun => return Err(no_export()),
                 Ok(Line::Trailer(counts)) => import.report.complete = import.seen == counts,
-                Ok(line) => import.take(number, line, buffer.len())?,
+                Ok(line) => {
+                    if import.first.is_empty() {
+                        import.first = buffer.trim_ascii().to_vec();
+                    }
+                    import.take(number, line, buffer.len())?;
+                }
                 Err(why) => {
                     import.report.unreadable = import.report.unreadable.saturating_add(1);
                     note(&mut import.report.rejected, number, why);
@@ -288,9 +330,34 @@ impl Operator<'_> {
         if !begun {
             return Err(no_export());
         }
-        import.commit()?;
+        import.close()?;
+        if import.report.complete {
+            import.unmark()?;
+        }
         Ok(import.report)
     }
+}
+
+impl Batch {
+    /// Begins a transaction, with one snapshot of each other level.
+    fn begin(&self) -> Result<(), Fault> {
+        self.db.execute_batch("BEGIN IMMEDIATE")?;
+        for (_, db) in &self.others {
+            db.execute_batch("BEGIN")?;
+        }
+        Ok(())
+    }
+}
+
+/// How a file names an export, by its first line: with a keyed digest, which
+/// holds no words.
+fn name_of(book: &Book<'_>, first: &[u8]) -> String {
+    let digest = book
+        .begin(Purpose::Key)
+        .text("import")
+        .bytes(first)
+        .finish();
+    blake3::Hash::from_bytes(digest).to_hex().to_string()
 }
 
 fn check_header(header: &Header) -> Result<(), Error> {
@@ -379,9 +446,10 @@ struct Import<'a, 'b> {
     operator: &'a Operator<'b>,
     options: &'a ImportOptions,
     batch: Option<Batch>,
-    /// The last row of each file, by its path, before this import wrote to it:
-    /// rows behind it are what the import brought.
-    before: BTreeMap<PathBuf, i64>,
+    /// Where each file stood, by its path, before this import wrote to it.
+    before: BTreeMap<PathBuf, (LevelFile, Began)>,
+    /// The first line behind the header, by which the same export is known again.
+    first: Vec<u8>,
     report: ImportReport,
     /// Lines of each kind since the header.
     seen: ExportedLines,
@@ -426,7 +494,7 @@ impl Import<'_, '_> {
             .batch
             .as_ref()
             .is_some_and(|batch| batch.lines >= BATCH_LINES || batch.bytes >= BATCH_BYTES);
-        if full { self.commit() } else { Ok(()) }
+        if full { self.next_batch() } else { Ok(()) }
     }
 
     /// Has a transaction on that file open, and none on another.
@@ -438,8 +506,8 @@ impl Import<'_, '_> {
         {
             return Ok(());
         }
-        self.commit()?;
-        let before = &mut self.before;
+        self.close()?;
+        let (before, first) = (&mut self.before, &self.first);
         let mut open = || -> Result<Batch, Fault> {
             let inner = self.operator.inner;
             if identity(&file.path)?.is_none() {
@@ -465,11 +533,7 @@ impl Import<'_, '_> {
                 }
             }
             let db = self.operator.open(file)?;
-            db.execute_batch("BEGIN IMMEDIATE")?;
-            let last: Option<i64> =
-                db.query_row("SELECT max(seq) FROM record", [], |row| row.get(0))?;
-            before.entry(file.path.clone()).or_insert(last.unwrap_or(0));
-            Ok(Batch {
+            let batch = Batch {
                 file: file.clone(),
                 db,
                 others,
@@ -479,22 +543,89 @@ impl Import<'_, '_> {
                 events: 0,
                 skipped: 0,
                 rejected: 0,
-            })
+            };
+            batch.begin()?;
+            if !before.contains_key(&file.path) {
+                let kind = Kind::level(file);
+                let mark = kind.meta(&batch.db, &inner.sealer, MARK)?;
+                let mark = mark
+                    .and_then(|text| Began::from_text(&text, &name_of(&inner.book(file), first)));
+                let last = |sql: &str| batch.db.query_row(sql, [], |row| row.get(0));
+                let began = match mark {
+                    Some(began) => began,
+                    None => Began {
+                        seq: last("SELECT coalesce(max(seq), 0) FROM record")?,
+                        line: last("SELECT coalesce(max(number), 0) FROM event")?,
+                        marked: false,
+                    },
+                };
+                before.insert(file.path.clone(), (file.clone(), began));
+            }
+            Ok(batch)
         };
         self.batch = Some(open().map_err(|fault| file.operator_place().say(fault))?);
         Ok(())
     }
 
-    /// Ends the transaction that is open.
-    fn commit(&mut self) -> Result<(), Error> {
+    /// Ends the transaction that is open, and begins another on the same file.
+    fn next_batch(&mut self) -> Result<(), Error> {
+        self.commit()?;
+        let Some(batch) = &mut self.batch else {
+            return Ok(());
+        };
+        batch.lines = 0;
+        batch.bytes = 0;
+        batch.imported = ExportedLines::default();
+        batch.events = 0;
+        batch.skipped = 0;
+        batch.rejected = 0;
+        let place = batch.file.operator_place();
+        batch.begin().map_err(|fault| place.say(fault))
+    }
+
+    /// Ends the transaction that is open, and closes its file.
+    fn close(&mut self) -> Result<(), Error> {
+        self.commit()?;
         let Some(batch) = self.batch.take() else {
             return Ok(());
         };
         let place = batch.file.operator_place();
-        let commit = || -> Result<(), Fault> {
+        // Closing says nothing of what fails then, so it is done by name.
+        let closed = batch.db.close();
+        closed.map_err(|(_, error)| place.say(error.into()))
+    }
+
+    /// Takes the marks away, once all was imported.
+    fn unmark(&mut self) -> Result<(), Error> {
+        for (file, began) in self.before.values() {
+            if began.marked {
+                self.operator.change(file, |db, _| {
+                    db.execute("DELETE FROM meta WHERE name = ?1", [MARK])?;
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the transaction that is open.
+    fn commit(&mut self) -> Result<(), Error> {
+        let Some(batch) = &self.batch else {
+            return Ok(());
+        };
+        let place = batch.file.operator_place();
+        let (before, first) = (&mut self.before, &self.first);
+        let mut commit = || -> Result<(), Fault> {
             let book = self.operator.inner.book(&batch.file);
             let lines = batch.imported;
             if lines != ExportedLines::default() || batch.events > 0 {
+                if let Some((_, began)) = before.get_mut(&batch.file.path)
+                    && !began.marked
+                {
+                    began.marked = true;
+                    let mark = began.to_text(&name_of(&book, first));
+                    Kind::level(&batch.file).set_meta(&batch.db, book.sealer, MARK, &mark)?;
+                }
                 let detail = format!(
                     "records={} edges={} stamps={} usage={} erased={} events={} skipped={} rejected={}",
                     lines.records,
@@ -511,8 +642,10 @@ impl Import<'_, '_> {
             }
             fault_point("import-before-commit");
             batch.db.execute_batch("COMMIT")?;
+            for (_, db) in &batch.others {
+                db.execute_batch("COMMIT")?;
+            }
             fault_point("import-committed");
-            batch.db.close().map_err(|(_, error)| error)?;
             Ok(())
         };
         commit().map_err(|fault| place.say(fault))
@@ -928,7 +1061,7 @@ struct Scene<'a> {
     book: Book<'a>,
     others: &'a [(LevelFile, Connection)],
     operator: &'a Operator<'a>,
-    before: &'a BTreeMap<PathBuf, i64>,
+    before: &'a BTreeMap<PathBuf, (LevelFile, Began)>,
     now: String,
 }
 
@@ -1074,17 +1207,28 @@ impl Scene<'_> {
         Ok(None)
     }
 
-    /// Whether this very import brought a record.
-    fn brought(&self, level: &str, record: &Record) -> bool {
-        Level::ALL
-            .into_iter()
-            .find(|known| known.name() == level)
-            .map(|level| {
-                let layout = &self.operator.inner.layout;
-                layout.level(&self.book.file.agent, level).path
-            })
-            .and_then(|path| self.before.get(&path))
-            .is_some_and(|last| record.seq > *last)
+    /// Whether this very import brought a record, be it before a crash.
+    fn brought(&self, level: &str, record: &Record) -> Result<bool, Fault> {
+        let own = (self.book.file, self.db);
+        let others = self.others.iter().map(|(file, db)| (file, db));
+        let Some((file, db)) = std::iter::once(own)
+            .chain(others)
+            .find(|(file, _)| file.level.name() == level)
+        else {
+            return Ok(false);
+        };
+        let Some((_, began)) = self.before.get(&file.path) else {
+            return Ok(false);
+        };
+        if record.seq <= began.seq {
+            return Ok(false);
+        }
+        let saved_meanwhile = db
+            .prepare_cached(
+                "SELECT 1 FROM event WHERE number > ?1 AND record = ?2 AND kind = 'save'",
+            )?
+            .exists((began.line, &record.id))?;
+        Ok(!saved_meanwhile)
     }
 
     /// What took the place of a live record that was here before must be here,
@@ -1098,7 +1242,7 @@ impl Scene<'_> {
             && !book.has_edge_from(db, &edge.old_id)?;
         if hides && let Some(old) = &old {
             match book.by_id(db, &edge.new_id)? {
-                None if self.brought(&edge.old_level, old) => {}
+                None if self.brought(&edge.old_level, old)? => {}
                 None => {
                     return Ok(Verdict::rejected(
                         "it hides a live record, and what took its place is not here",

@@ -164,6 +164,14 @@ const NEXT: &str = concat!(
     " IS NOT NULL ORDER BY r.seq LIMIT ?5"
 );
 
+/// What goes of the rows up to `?5`: those that [`NEXT`] has told, but for what is
+/// only stripped. Their tags go with them.
+const REMOVE: &str = concat!(
+    "DELETE FROM record AS r WHERE r.seq > ?4 AND r.seq <= ?5 AND ",
+    fate!(),
+    " IN ('expired', 'superseded', 'deleted')"
+);
+
 /// The moments that decide, as files hold them.
 struct Cut {
     now: String,
@@ -232,20 +240,35 @@ impl Operator<'_> {
             let Some((last, _)) = batch.last() else {
                 break;
             };
-            after = last.seq;
+            let last = last.seq;
             for (record, fate) in batch {
                 if fate == "stripped" {
                     strip(db, book, record)?;
                 } else {
                     remember_its_place(db, book, &record)?;
-                    remove(db, book, &record, anew)?;
+                    if !anew {
+                        forget(db, book, &record)?;
+                    }
                 }
                 done = done.saturating_add(1);
             }
+            // All at once, in the order in which they lie: row by row, each was
+            // looked for again.
+            db.prepare_cached(REMOVE)?.execute(rusqlite::params![
+                cut.now,
+                cut.superseded,
+                cut.deleted,
+                after,
+                last
+            ])?;
+            after = last;
             fault_point("prune");
         }
-        if anew && going > 0 {
-            index::rebuild(db, |_| {})?;
+        if anew {
+            forget_gone(db, book)?;
+            if going > 0 {
+                index::rebuild(db, |_| {})?;
+            }
         }
         if done > 0 {
             let detail = format!(
@@ -344,7 +367,7 @@ fn next(
     let mut batch = Vec::new();
     while let Some(row) = rows.next()? {
         let record = book.checked(Record::read(row)?)?;
-        batch.push((record, row.get("fate")?));
+        batch.push((record, row.get(19)?));
     }
     Ok(batch)
 }
@@ -401,21 +424,31 @@ fn remember_its_place(db: &Connection, book: &Book<'_>, record: &Record) -> Resu
     Ok(())
 }
 
-/// Removes a record: its row, its tags, what this file keeps about it beside the
-/// edges, and, unless the index is built anew afterwards, its index terms.
-fn remove(db: &Connection, book: &Book<'_>, record: &Record, anew: bool) -> Result<(), Fault> {
-    if anew {
-        db.prepare_cached("DELETE FROM record_tag WHERE seq = ?1")?
-            .execute([record.seq])?;
-    } else if record.is_indexed() {
+/// Forgets what goes with a record beside its row: its index terms, and what this
+/// file keeps about it but for the edges.
+fn forget(db: &Connection, book: &Book<'_>, record: &Record) -> Result<(), Fault> {
+    if record.is_indexed() {
         book.unindex(db, record)?;
     }
     db.prepare_cached("DELETE FROM stamp WHERE record_id = ?1")?
         .execute([&record.id])?;
     db.prepare_cached("DELETE FROM usage WHERE record_id = ?1")?
         .execute([&record.id])?;
-    db.prepare_cached("DELETE FROM record WHERE seq = ?1")?
-        .execute([record.seq])?;
+    Ok(())
+}
+
+/// Forgets what this file keeps about records of its own that are gone. Where
+/// many are, one walk along the ids in their order takes less time than looking
+/// for each: ids are random, so each would be elsewhere.
+fn forget_gone(db: &Connection, book: &Book<'_>) -> Result<(), Fault> {
+    for sql in [
+        "DELETE FROM stamp WHERE record_level = ?1
+           AND NOT EXISTS (SELECT 1 FROM record WHERE record.id = stamp.record_id)",
+        "DELETE FROM usage WHERE record_level = ?1
+           AND NOT EXISTS (SELECT 1 FROM record WHERE record.id = usage.record_id)",
+    ] {
+        db.execute(sql, [book.file.level.name()])?;
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@
 //! | `index` | that the full-text index holds exactly the words of its records |
 //! | `tags` | that the list of tags holds exactly those of its records |
 //! | `edge` | that what was saved here to take others' places has the edges for it |
+//! | `missing` | that there are as many records as the trail tells of, a stamp for each confirmation, and an erasure for each purge |
 //! | `record`, `edge`, `stamp`, `erased`, `meta`, `session` | the seal of every row |
 //! | `audit` | that each line follows from the one before, down to the head |
 //!
@@ -23,7 +24,19 @@
 //! # What is not found
 //!
 //! A whole file that was put back as it once was, and rows that were taken away
-//! together with the lines that tell of them: see [`seal`](crate::seal).
+//! together with the lines that tell of them: see [`seal`](crate::seal). And what
+//! no line tells of, so that nobody can say whether it is missing or was changed:
+//!
+//! - counts of use, which have no seal and leave no line;
+//! - sessions that are missing: only raises leave a line, and a host may keep its
+//!   sessions elsewhere;
+//! - records, where retention has let go of the beginning of the trail (which is
+//!   also how one who knows of a loss gets on, since no backup is made of a store
+//!   in which something is missing); and which
+//!   records are missing, since a prune and a purge tell only how many went;
+//! - stamps that an import brought, those of records of lower levels, which go
+//!   with these, and those from before a prune, a purge, a restore or an import;
+//! - erasures that an import or a restore brought.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -35,6 +48,9 @@ use super::erased;
 use super::{Operator, Progress, count, purge};
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
+use crate::provenance::Standing;
+use crate::seal::Digest;
+use crate::storage::Event;
 use crate::storage::sqlite::check_name;
 use crate::storage::sqlite::connection::{Mode, for_long_work};
 use crate::storage::sqlite::edge::EdgeRow;
@@ -257,7 +273,6 @@ impl Operator<'_> {
             check_pages(&tx, findings)?;
             check_records(&tx, &book, findings, progress)?;
             check_edges(&tx, &book, findings)?;
-            self.check_superseding(&tx, &book, findings)?;
             check_stamps(&tx, &book, findings)?;
             check_erased(&tx, &book, findings)?;
             check_foreign(&tx, &book, findings)?;
@@ -268,7 +283,21 @@ impl Operator<'_> {
                     "an erasure was not completed: run the purge again, or prune",
                 );
             }
-            let walked = event::walk(&tx, &book, |_, _| Ok(()))?;
+            let mut told = Told::default();
+            let walked = event::walk_closely(&tx, &book, |event, more, _| {
+                let by_save = event.kind == "save"
+                    && matches!(event.detail.as_deref(), Some("created" | "updated"));
+                if by_save
+                    && more.takes_places
+                    && let Some(id) = &event.record
+                {
+                    self.check_superseding(&tx, &book, id, findings)?;
+                }
+                told.line(&tx, &book, &event, more.digest, findings)
+            })?;
+            if walked.broken.is_none() {
+                told.compare(&tx, walked.removed == 0, findings)?;
+            }
             findings.all.events = findings.all.events.saturating_add(walked.lines);
             if let Some(broken) = walked.broken {
                 findings.found(
@@ -288,8 +317,8 @@ impl Operator<'_> {
         }
     }
 
-    /// That what was saved in this file, and is believed, has an edge from all
-    /// whose place it was saved to take. Without it they would be served again, by
+    /// That a record that was saved in this file, and is believed, has an edge from
+    /// all whose place it was saved to take. Without it they would be served again, by
     /// whatever brings them back.
     ///
     /// Of what was imported nobody can tell: an import leaves out edges that it
@@ -298,53 +327,42 @@ impl Operator<'_> {
         &self,
         db: &Connection,
         book: &Book<'_>,
+        id: &str,
         findings: &mut Findings<'_>,
     ) -> Result<(), Fault> {
-        let mut statement = db.prepare(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM record WHERE supersedes <> '[]' AND standing = 'trusted'
-               AND id IN (SELECT record FROM event
-                          WHERE kind = 'save' AND detail IN ('created', 'updated'))
-             ORDER BY seq"
-        ))?;
-        let mut has_edge = db.prepare("SELECT 1 FROM edge WHERE old_id = ?1 AND new_id = ?2")?;
-        let mut key_of = db.prepare("SELECT key FROM record WHERE id = ?1")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            // What can't be read or fails its seal was found before.
-            let Ok(record) = Record::read(row) else {
-                continue;
-            };
-            if !record.encode(book).fits(&record.seal) {
+        // What can't be read or fails its seal was found before.
+        let record = match book.by_id(db, id) {
+            Ok(Some(record)) if record.standing == Standing::Trusted.name() => record,
+            _ => return Ok(()),
+        };
+        let Ok(ids) = serde_json::from_str::<BTreeSet<String>>(&record.supersedes) else {
+            findings.found(
+                "edge",
+                format!("{} does not say whose place it took", record.id),
+            );
+            return Ok(());
+        };
+        let mut has_edge =
+            db.prepare_cached("SELECT 1 FROM edge WHERE old_id = ?1 AND new_id = ?2")?;
+        let mut key_of = db.prepare_cached("SELECT key FROM record WHERE id = ?1")?;
+        let (mut unknown, mut before) = (Vec::new(), record.version > 1);
+        for id in ids {
+            if has_edge.exists([&id, &record.id])? {
                 continue;
             }
-            let Ok(ids) = serde_json::from_str::<BTreeSet<String>>(&record.supersedes) else {
-                findings.found(
-                    "edge",
-                    format!("{} does not say whose place it took", record.id),
-                );
-                continue;
-            };
-            let (mut unknown, mut before) = (Vec::new(), record.version > 1);
-            for id in ids {
-                if has_edge.exists([&id, &record.id])? {
-                    continue;
-                }
-                let key: Option<String> = key_of.query_row([&id], |row| row.get(0)).optional()?;
-                match key {
-                    // The version before it needs no edge.
-                    Some(key) if before && key == record.key => before = false,
-                    Some(_) => missing(findings, &id, &record.id),
-                    None if self.is_beneath(book.file, &id) => missing(findings, &id, &record.id),
-                    None => unknown.push(id),
-                }
+            let key: Option<String> = key_of.query_row([&id], |row| row.get(0)).optional()?;
+            match key {
+                // The version before it needs no edge.
+                Some(key) if before && key == record.key => before = false,
+                Some(_) => missing(findings, &id, &record.id),
+                None if self.is_beneath(book.file, &id) => missing(findings, &id, &record.id),
+                None => unknown.push(id),
             }
-            // One of what is here no more may have been the version before it.
-            if unknown.len() > usize::from(before) {
-                for id in unknown {
-                    missing(findings, &id, &record.id);
-                }
+        }
+        // One of what is here no more may have been the version before it.
+        if unknown.len() > usize::from(before) {
+            for id in unknown {
+                missing(findings, &id, &record.id);
             }
         }
         Ok(())
@@ -409,6 +427,150 @@ impl Operator<'_> {
             findings.found("file", Place::path(&path).say(fault));
         }
     }
+}
+
+/// What a trail tells of the rows beside it.
+#[derive(Default)]
+struct Told {
+    /// Records that came.
+    came: u64,
+    /// Records that may have come: the line of a deletion does not say whether it
+    /// left a tombstone.
+    perhaps: u64,
+    /// Records that went.
+    went: u64,
+    /// Of these, those that a purge erased.
+    erased: u64,
+    /// Whether everything from a session was erased.
+    erased_session: bool,
+}
+
+impl Told {
+    fn line(
+        &mut self,
+        db: &Connection,
+        book: &Book<'_>,
+        event: &Event,
+        digest: Option<&[u8]>,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Fault> {
+        let detail = event.detail.as_deref().unwrap_or_default();
+        match event.kind.as_str() {
+            "save" if detail != "unchanged" => self.came = self.came.saturating_add(1),
+            "delete" if detail == "hide-lower" => self.perhaps = self.perhaps.saturating_add(1),
+            "import" => self.came = self.came.saturating_add(figure(detail, "records")),
+            "prune" => {
+                for name in ["expired", "superseded", "deleted"] {
+                    self.went = self.went.saturating_add(figure(detail, name));
+                }
+            }
+            "restore" => self.went = self.went.saturating_add(figure(detail, "erased")),
+            "purge" => {
+                let records = figure(detail, "records");
+                self.went = self.went.saturating_add(records);
+                self.erased = self.erased.saturating_add(records);
+                self.erased_session |= detail.starts_with("session ");
+                if let Some(digest) = digest.and_then(|digest| Digest::try_from(digest).ok())
+                    && !erased::is_kept(db, &erased::name_of_key(&digest))?
+                {
+                    findings.found(
+                        "missing",
+                        format!("the erasure of a key, of which line {} tells", event.number),
+                    );
+                }
+            }
+            "confirm" if detail.is_empty() && event.key.is_some() => {
+                self.confirmed(db, book, event, findings)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// That a confirmation of a record that is still here left its stamp.
+    fn confirmed(
+        &self,
+        db: &Connection,
+        book: &Book<'_>,
+        event: &Event,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Fault> {
+        let (Some(id), at) = (&event.record, event.at.to_sql()) else {
+            return Ok(());
+        };
+        let kept = db
+            .prepare_cached(
+                "SELECT 1 FROM stamp WHERE record_id = ?1 AND at = ?2 AND session = ?3",
+            )?
+            .exists((id, &at, &event.session))?;
+        // These may have taken it away, or the record with it for a while.
+        let gone = !kept
+            && db
+                .prepare_cached(
+                    "SELECT 1 FROM event WHERE number > ?1
+                       AND kind IN ('prune', 'purge', 'restore', 'import')",
+                )?
+                .exists([i64::try_from(event.number).unwrap_or(i64::MAX)])?;
+        let level = book.file.level;
+        if !kept && !gone {
+            findings.found(
+                "missing",
+                format!(
+                    "the stamp on {level} of {id}, of which line {} tells",
+                    event.number
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        db: &Connection,
+        from_the_beginning: bool,
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Fault> {
+        let number = |sql: &str| db.query_row(sql, [], |row| row.get(0).map(count));
+        if from_the_beginning {
+            let here = number("SELECT count(*) FROM record")?;
+            let least = self.came.saturating_sub(self.went);
+            let most = least.saturating_add(self.perhaps);
+            if !(least..=most).contains(&here) {
+                findings.found(
+                    "missing",
+                    format!("there are {here} records, where the trail tells of {least}"),
+                );
+            }
+        }
+        let here = number("SELECT count(*) FROM erased WHERE record_id NOT LIKE '%/%'")?;
+        if here < self.erased {
+            findings.found(
+                "missing",
+                format!(
+                    "there are {here} erasures of records, where the trail tells of {}",
+                    self.erased
+                ),
+            );
+        }
+        let sessions = number("SELECT count(*) FROM erased WHERE record_id LIKE 'session/%'")?;
+        if self.erased_session && sessions == 0 {
+            findings.found(
+                "missing",
+                "the erasure of a session, of which the trail tells",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A figure in the words of a line: `records=3`.
+fn figure(detail: &str, name: &str) -> u64 {
+    detail
+        .split_whitespace()
+        .filter_map(|word| word.split_once('='))
+        .find(|(found, _)| *found == name)
+        .and_then(|(_, figure)| figure.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The objects of a schema: by kind and name, what makes each. SQLite's own are
@@ -484,12 +646,21 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
             findings.found(check, what);
         }
     }
-    let mut statement = db.prepare("PRAGMA foreign_key_check")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (table, row): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
-        let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
-        findings.found("foreign-keys", format!("{row} of {table} points nowhere"));
+    // The tags are looked at in the order of their records, with these.
+    let mut tables = db.prepare(
+        "SELECT DISTINCT name FROM sqlite_schema, pragma_foreign_key_list(name)
+         WHERE type = 'table' AND name <> 'record_tag'",
+    )?;
+    let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
+    for table in tables {
+        let mut statement =
+            db.prepare("SELECT \"table\", rowid FROM pragma_foreign_key_check(?1)")?;
+        let mut rows = statement.query([table?])?;
+        while let Some(row) = rows.next()? {
+            let (table, row): (String, Option<i64>) = (row.get(0)?, row.get(1)?);
+            let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
+            findings.found("foreign-keys", format!("{row} of {table} points nowhere"));
+        }
     }
     Ok(())
 }
@@ -523,6 +694,15 @@ fn check_records(
     let total = db.query_row("SELECT count(*) FROM record", [], |row| row.get(0))?;
     let mut statement = db.prepare(concat!("SELECT ", columns!(), " FROM record ORDER BY seq"))?;
     let mut rows = statement.query([])?;
+    // In the order of the records, so that both are walked along together.
+    let mut listing = db.prepare("SELECT seq, tag, key FROM record_tag ORDER BY seq, tag")?;
+    let mut listing = Listing {
+        rows: listing.query([])?,
+        next: None,
+        listed: 0,
+        nowhere: 0,
+    };
+    listing.read_on()?;
     let (mut done, mut tags) = (0_u64, 0_u64);
     while let Some(row) = rows.next()? {
         if done.is_multiple_of(STRIDE) {
@@ -536,19 +716,30 @@ fn check_records(
                     "record",
                     format!("{} can't be read: {error}", row_name(row)),
                 );
+                if let Ok(seq) = row.get(0) {
+                    listing.of(seq)?;
+                }
                 continue;
             }
         };
         if !record.encode(book).fits(&record.seal) {
             findings.found("record", format!("{} fails its seal", record.id));
         }
+        let listed = listing.of(record.seq)?;
         if record.is_indexed() {
-            check_tags(db, &record, &mut tags, findings)?;
+            check_tags(&listed, &record, &mut tags, findings);
         }
     }
     findings.all.records = findings.all.records.saturating_add(done);
-    let listed = db.query_row("SELECT count(*) FROM record_tag", [], |row| row.get(0))?;
-    if count(listed) != tags {
+    listing.of(i64::MAX)?;
+    let listed = listing.listed;
+    if listing.nowhere > 0 {
+        findings.found(
+            "foreign-keys",
+            format!("{} rows of record_tag point nowhere", listing.nowhere),
+        );
+    }
+    if listed != tags {
         findings.found(
             "tags",
             format!("{listed} are listed, where the records have {tags}"),
@@ -557,22 +748,51 @@ fn check_records(
     Ok(())
 }
 
+/// The list of tags, from row to row.
+struct Listing<'a> {
+    rows: rusqlite::Rows<'a>,
+    next: Option<(i64, String, String)>,
+    /// How many were passed.
+    listed: u64,
+    /// How many of these are of no row.
+    nowhere: u64,
+}
+
+impl Listing<'_> {
+    fn read_on(&mut self) -> Result<(), Fault> {
+        self.next = match self.rows.next()? {
+            Some(row) => Some((row.get(0)?, row.get(1)?, row.get(2)?)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// The tags and keys listed for a row. Rows are asked for in their order.
+    fn of(&mut self, seq: i64) -> Result<Vec<(String, String)>, Fault> {
+        let mut of = Vec::new();
+        while let Some((row, tag, key)) = self.next.take_if(|(row, _, _)| *row <= seq) {
+            if row == seq {
+                of.push((tag, key));
+            } else {
+                self.nowhere = self.nowhere.saturating_add(1);
+            }
+            self.listed = self.listed.saturating_add(1);
+            self.read_on()?;
+        }
+        Ok(of)
+    }
+}
+
 fn check_tags(
-    db: &Connection,
+    listed: &[(String, String)],
     record: &Record,
     tags: &mut u64,
     findings: &mut Findings<'_>,
-) -> Result<(), Fault> {
+) {
     let Ok(own) = record.tag_list() else {
         findings.found("tags", format!("those of {} can't be read", record.id));
-        return Ok(());
+        return;
     };
-    let mut statement =
-        db.prepare_cached("SELECT tag, key FROM record_tag WHERE seq = ?1 ORDER BY tag")?;
-    let listed = statement.query_map([record.seq], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-    })?;
-    let listed = listed.collect::<Result<Vec<_>, _>>()?;
     let same = listed.len() == own.len()
         && listed
             .iter()
@@ -585,7 +805,6 @@ fn check_tags(
         );
     }
     *tags = tags.saturating_add(own.len() as u64);
-    Ok(())
 }
 
 /// What imports brought of other stores' trails.

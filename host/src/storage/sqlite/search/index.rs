@@ -4,7 +4,8 @@
 //! and characters, each with its places, in the key, the content and the tags;
 //! `memory_grams` has which records hold a gram once, and which twice. What goes
 //! in are the analyser's terms, parted by spaces, so that FTS5's simplest tokenizer
-//! takes them as they are.
+//! takes them as they are. A plain table beside them, `memory_key`, has the words of
+//! each key.
 //!
 //! A row's number is the record's `seq` and the class of its length, so that all
 //! that a score needs is in the postings themselves: scoring reads no other row.
@@ -21,15 +22,18 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::super::fault::Fault;
 use super::super::schema::indexed;
 use crate::search::analyser::{Analyser, tokens};
-use crate::search::query::key_term;
+use crate::search::query::key_name;
 use crate::search::score::{Collection, LENGTHS, length_class};
 
-/// Stands before a gram that a record holds more than once.
+/// Stands behind a gram that a record holds more than once. No gram is so long, so
+/// the one follows right behind the other.
 const TWICE: char = '2';
 
 /// What the index has of one record.
 struct Document {
     row: i64,
+    /// The words of its key, if it has any.
+    name: Option<String>,
     key: String,
     content: String,
     tags: String,
@@ -57,6 +61,7 @@ impl Document {
         };
         let mut document = Self {
             row: 0,
+            name: key_name(key),
             key: String::new(),
             content: String::new(),
             tags: String::new(),
@@ -67,13 +72,10 @@ impl Document {
         for tag in tags {
             terms(tag, &mut document.tags);
         }
-        if let Some(term) = key_term(key) {
-            put(&mut document.key, &term);
-        }
         for (gram, twice) in grams {
             put(&mut document.grams, &gram);
             if twice {
-                put(&mut document.grams, &format!("{TWICE}{gram}"));
+                put(&mut document.grams, &format!("{gram}{TWICE}"));
             }
         }
         document.row = row_of(seq, length_class(length));
@@ -120,6 +122,10 @@ pub(in super::super) fn add(
     ))?;
     db.prepare_cached("INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)")?
         .execute((document.row, &document.grams))?;
+    if let Some(name) = &document.name {
+        db.prepare_cached("INSERT INTO memory_key (words, seq) VALUES (?1, ?2)")?
+            .execute((name, seq))?;
+    }
     Ok(())
 }
 
@@ -146,6 +152,10 @@ pub(in super::super) fn remove(
         "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
     )?
     .execute((document.row, &document.grams))?;
+    if let Some(name) = &document.name {
+        db.prepare_cached("DELETE FROM memory_key WHERE words = ?1 AND seq = ?2")?
+            .execute((name, seq))?;
+    }
     Ok(())
 }
 
@@ -185,7 +195,8 @@ pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
 pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {
     db.execute_batch(
         "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
-         INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');",
+         INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');
+         DELETE FROM memory_key;",
     )?;
     let mut number = 0_u64;
     each_record(db, |seq, key, content, tags| {
@@ -193,7 +204,18 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
         number = number.saturating_add(1);
         done(number);
         Ok(())
-    })
+    })?;
+    compact(db)
+}
+
+/// Puts the index into one piece, of the many that it is written in: a search looks
+/// into each. Costs about as much as writing it anew.
+pub(in super::super) fn compact(db: &Connection) -> Result<(), Fault> {
+    db.execute_batch(
+        "INSERT INTO memory_words (memory_words) VALUES ('optimize');
+         INSERT INTO memory_grams (memory_grams) VALUES ('optimize');",
+    )?;
+    Ok(())
 }
 
 /// Whether the index holds just what the records say: every term, at its place, and
@@ -202,7 +224,7 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
 pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
     let analyser = Analyser::new();
     // A sum does not depend on the order, which differs: the index lists by term.
-    let (mut words, mut grams) = (0_u64, 0_u64);
+    let (mut words, mut grams, mut keys) = (0_u64, 0_u64, 0_u64);
     let mut expected = Collection {
         records: 0,
         terms: 0,
@@ -219,6 +241,9 @@ pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
                 expected.terms = expected.terms.saturating_add(1);
                 words = words.wrapping_add(digest((term, document.row, column, place)));
             }
+        }
+        if let Some(name) = &document.name {
+            keys = keys.wrapping_add(digest((name.as_str(), seq)));
         }
         for gram in document.grams.split_ascii_whitespace() {
             grams = grams.wrapping_add(digest((gram, document.row)));
@@ -241,7 +266,13 @@ pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
         let (term, doc): (String, i64) = (text(row, 0)?, row.get(1)?);
         grams = grams.wrapping_sub(digest((term.as_str(), doc)));
     }
-    Ok(words == 0 && grams == 0 && collection(db)? == expected)
+    let mut statement = db.prepare("SELECT words, seq FROM memory_key")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, seq): (String, i64) = (text(row, 0)?, row.get(1)?);
+        keys = keys.wrapping_sub(digest((name.as_str(), seq)));
+    }
+    Ok(words == 0 && grams == 0 && keys == 0 && collection(db)? == expected)
 }
 
 fn digest(posting: impl std::hash::Hash) -> u64 {
@@ -326,27 +357,47 @@ pub(super) fn places(db: &Connection, term: &str) -> Result<Vec<Place>, Fault> {
     Ok(places)
 }
 
-/// The rows with a gram, at most so many and one more.
+/// The rows with a gram in their order, and whether each has it more than once. None
+/// if there are more than so many.
 pub(super) fn rows_with_gram(
     db: &Connection,
     gram: &str,
-    twice: bool,
     most: u64,
-) -> Result<Vec<i64>, Fault> {
-    let mut statement =
-        db.prepare_cached("SELECT doc FROM memory_gram_terms WHERE term = ?1 LIMIT ?2")?;
-    let most = i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1);
-    let mut rows = if twice {
-        statement.query((format!("{TWICE}{gram}"), most))?
-    } else {
-        statement.query((gram, most))?
-    };
-    let mut found = Vec::new();
+) -> Result<Option<Vec<(i64, bool)>>, Fault> {
+    let mut statement = db.prepare_cached(
+        "SELECT doc, term = ?1 FROM memory_gram_terms WHERE term >= ?1 AND term <= ?2",
+    )?;
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut rows = statement.query((gram, format!("{gram}{TWICE}")))?;
+    let mut found: Vec<(i64, bool)> = Vec::new();
+    let mut twice: Vec<i64> = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(row.get(0)?);
+        if row.get(1)? {
+            if found.len() >= most {
+                return Ok(None);
+            }
+            found.push((row.get(0)?, false));
+        } else {
+            twice.push(row.get(0)?);
+        }
     }
+    // FTS5 happens to list both in order, which costs next to nothing then.
     found.sort_unstable();
-    Ok(found)
+    twice.sort_unstable();
+    let mut twice = twice.into_iter().peekable();
+    for (row, more) in &mut found {
+        while twice.next_if(|other| *other < *row).is_some() {}
+        *more = twice.peek() == Some(row);
+    }
+    Ok(Some(found))
+}
+
+/// The records whose key has just these words, in the order of their rows.
+pub(super) fn with_key(db: &Connection, words: &str) -> Result<Vec<i64>, Fault> {
+    let mut statement =
+        db.prepare_cached("SELECT seq FROM memory_key WHERE words = ?1 ORDER BY seq")?;
+    let rows = statement.query_map([words], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// How many records hold a term.

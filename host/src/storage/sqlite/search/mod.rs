@@ -227,29 +227,31 @@ impl Scoring<'_> {
         let most = self.collection.most_for_a_gram();
         for gram in &term.grams {
             let mut room = most;
-            let once = self.ask(|db| {
-                let rows = index::rows_with_gram(db, gram, false, room)?;
+            let mut common = false;
+            let found = self.ask(|db| {
+                if common {
+                    return Ok(Vec::new());
+                }
+                let rows = index::rows_with_gram(db, gram, room)?;
+                common = rows.is_none();
+                let rows = rows.unwrap_or_default();
                 room = room.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
                 Ok(rows)
             })?;
-            let number: usize = once.iter().map(Vec::len).sum();
-            let number = u64::try_from(number).unwrap_or(u64::MAX);
-            if number == 0 || number > most {
+            let number: usize = found.iter().map(Vec::len).sum();
+            if common || number == 0 {
                 continue;
             }
-            let twice = self.ask(|db| index::rows_with_gram(db, gram, true, most))?;
+            let number = u64::try_from(number).unwrap_or(u64::MAX);
             let weighing = Weighing::gram(self.collection, number, holding);
             self.bound += weighing.bound();
             self.wanted.grams.insert(gram.clone(), weighing.weight());
-            for ((scores, once), twice) in self.files.iter_mut().zip(&once).zip(&twice) {
-                let mut twice = twice.iter().peekable();
+            for (scores, rows) in self.files.iter_mut().zip(&found) {
                 scores.add(
                     None,
-                    once.iter().map(|row| {
-                        while twice.next_if(|other| *other < row).is_some() {}
-                        let often = if twice.peek() == Some(&row) { 2 } else { 1 };
+                    rows.iter().map(|(row, twice)| {
                         let (seq, length) = index::record_of(*row);
-                        (seq, weighing.of(often, length))
+                        (seq, weighing.of(if *twice { 2 } else { 1 }, length))
                     }),
                 );
             }
@@ -346,13 +348,10 @@ impl Scoring<'_> {
     fn keys(&mut self, query: &Query) -> Result<(), Error> {
         let bound = score::bound(self.bound).max(1.0);
         for name in &query.keys {
-            let found = self.ask(|db| index::places(db, &name.term))?;
+            let found = self.ask(|db| index::with_key(db, &name.name))?;
             let words = f64::from(u32::try_from(name.words).unwrap_or(u32::MAX));
-            for (scores, places) in self.files.iter_mut().zip(&found) {
-                scores.add(
-                    None,
-                    counted(places).map(|(row, _)| (index::record_of(row).0, bound * words)),
-                );
+            for (scores, records) in self.files.iter_mut().zip(found) {
+                scores.add(None, records.into_iter().map(|seq| (seq, bound * words)));
             }
         }
         Ok(())

@@ -861,3 +861,70 @@ fn an_edge_comes_with_the_record_it_hides_though_what_took_its_place_is_gone() {
     assert_eq!(fresh.seen(P, P, "a").as_deref(), Some("zebra"));
     assert_eq!(fresh.agent(C).search(C, "zebra", 0, 9).unwrap().items, []);
 }
+
+/// The lines of a record and of an edge that hides it, whose other end is gone.
+fn hidden_by_what_is_gone() -> [Value; 2] {
+    let id = |number: u32| format!("{number:032x}");
+    let edge = json!({
+        "type": "edge", "agent": "main", "level": "PUBLIC", "old_level": "PUBLIC",
+        "old_id": id(1), "new_id": id(2), "at": at(-50).to_string(), "session": "elsewhere",
+    });
+    [record(1, "a", "zebra"), edge]
+}
+
+fn whole(lines: &[Value]) -> String {
+    let trailer = json!({
+        "type": "trailer", "records": 1, "edges": 1, "stamps": 0, "usage": 0, "erased": 0,
+    });
+    format!("{}{trailer}\n", file(lines))
+}
+
+#[test]
+fn an_import_that_goes_on_after_a_crash_brings_the_edges_of_what_it_had_brought() {
+    let lines = hidden_by_what_is_gone();
+    let store = Store::new();
+    // As far as it came: the record was committed, its edge was not.
+    assert!(!store.import(file(&lines[..1])).complete);
+    assert_eq!(keys(&store), ["a"]);
+    let report = store.import(whole(&lines));
+    assert!(report.complete && report.rejected.is_empty(), "{report:?}");
+    assert_eq!(keys(&store), [""; 0]);
+    verify(&store.root());
+    // Once it has come to its end, nothing is left of it to go on with.
+    assert_eq!(
+        store.by_hand(P).query_row(
+            "SELECT count(*) FROM meta WHERE name = 'import_pending'",
+            [],
+            |row| row.get::<_, i64>(0)
+        ),
+        Ok(0)
+    );
+}
+
+#[test]
+fn what_an_earlier_import_brought_to_its_end_is_not_hidden_by_what_is_gone() {
+    let lines = hidden_by_what_is_gone();
+    let store = Store::new();
+    let all = json!({
+        "type": "trailer", "records": 1, "edges": 0, "stamps": 0, "usage": 0, "erased": 0,
+    });
+    assert!(
+        store
+            .import(format!("{}{all}\n", file(&lines[..1])))
+            .complete
+    );
+    let report = store.import(whole(&lines));
+    assert_eq!((report.edges.imported, report.edges.rejected), (0, 1));
+    assert_eq!(keys(&store), ["a"]);
+}
+
+#[test]
+fn what_a_session_saved_before_an_import_went_on_is_not_hidden_by_what_is_gone() {
+    let [first, edge] = hidden_by_what_is_gone();
+    let store = Store::new();
+    store.import(file(std::slice::from_ref(&first)));
+    let saved = store.save(P, "b", "words").id;
+    let report = store.import(file(&[first, with(edge, json!({ "old_id": saved }))]));
+    assert_eq!((report.edges.imported, report.edges.rejected), (0, 1));
+    assert_eq!(keys(&store), ["a", "b"]);
+}

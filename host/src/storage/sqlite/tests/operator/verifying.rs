@@ -477,3 +477,68 @@ fn what_others_save_while_the_files_are_read_is_not_from_the_future() {
     // The record and its line in the trail.
     assert_eq!(ahead(), 2);
 }
+
+#[test]
+fn what_the_trail_tells_of_and_is_not_there_is_missing() {
+    let missing = |store: &Store, what: &str| {
+        let verified = store.verified();
+        let found: Vec<_> = verified
+            .findings
+            .iter()
+            .filter(|finding| finding.check == "missing")
+            .collect();
+        assert_eq!(found.len(), 1, "{what}: {verified:?}");
+        assert!(found[0].what.contains(what), "{what}: {found:?}");
+    };
+    let take = |store: &Store, sql: &str| {
+        assert!(store.by_hand(P).execute(sql, []).unwrap() > 0, "{sql}");
+    };
+    let filled = || {
+        let store = Store::new();
+        for key in ["a", "b", "c"] {
+            store.save(P, key, "words");
+        }
+        let id = store.save(P, "d", "words").id;
+        store.agent(P).stamp(&id, None).unwrap();
+        store.user(P).retire("a", true).unwrap();
+        store
+            .operator(400)
+            .purge(
+                None,
+                &operator::Purge::key("b"),
+                std::time::Duration::from_secs(1),
+                &mut quietly,
+            )
+            .unwrap();
+        let id = store.save(P, "e", "words").id;
+        store.agent(P).stamp(&id, None).unwrap();
+        store.assert_sound();
+        store
+    };
+    let store = filled();
+    take(&store, "DELETE FROM erased WHERE record_id LIKE 'key/%'");
+    missing(&store, "the erasure of a key");
+    let store = filled();
+    take(
+        &store,
+        "DELETE FROM erased WHERE record_id NOT LIKE 'key/%'",
+    );
+    missing(&store, "there are 0 erasures");
+    let store = filled();
+    take(
+        &store,
+        "DELETE FROM stamp WHERE record_id IN (SELECT id FROM record WHERE key = 'e')",
+    );
+    missing(&store, "the stamp on PUBLIC");
+    // A tombstone may be there or not: nobody can tell.
+    let store = filled();
+    take(&store, "DELETE FROM record WHERE key IN ('c', 'e')");
+    missing(&store, "there are 3 records, where the trail tells of 4");
+    // What goes as it should is not missing.
+    let store = filled();
+    store
+        .operator(400)
+        .prune(None, &operator::Prune::default(), &mut quietly)
+        .unwrap();
+    store.assert_sound();
+}
