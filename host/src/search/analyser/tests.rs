@@ -167,6 +167,7 @@ fn a_text_is_parted_into_these_tokens() {
         ("C++ and C#", "c ➕➕ and c ♯"),
         ("Ｃ＋＋ C♯ C➕➕", "c ➕➕ c ♯ c ➕➕"),
         ("# heading 1 + 1 1+1 + #tag 3#", "heading 1 1 1 1 tag 3"),
+        ("a + b, see #tag", "a b see tag"),
         ("rm -rf /", "rm rf"),
         ("3 GB/s 3GB", "3 gb s 3gb"),
         ("T78 a1b2 1990s", "t78 a1b2 1990s"),
@@ -245,6 +246,9 @@ fn only_unspaced_scripts_and_pictographs_make_runs() {
         "ㄅㄆ",
         "🦀",
         "→",
+        "ꦗꦮ",
+        "ᬩᬮᬶ",
+        "ꆈꌠ",
         "𠀀",
     ] {
         let all: Vec<Kind> = tokens(text).map(|token| token.kind).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::storage::sqlite::search::LEAD;
+use crate::search::snippet::LEAD;
 use crate::storage::{Match, limits};
 
 #[test]
@@ -111,7 +111,7 @@ fn a_word_of_several_terms_is_a_phrase() {
 fn long_queries_are_refused_by_name() {
     let store = Store::new();
     let bytes = "x".repeat(limits::QUERY_BYTES + 1);
-    let words: Vec<String> = (0..=limits::QUERY_WORDS).map(|i| i.to_string()).collect();
+    let words: Vec<String> = (0..=limits::QUERY_TERMS).map(|i| i.to_string()).collect();
     for text in [bytes, words.join(" ")] {
         let error = store.agent(P).search(P, &text, 0, 10).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge);
