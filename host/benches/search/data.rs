@@ -54,23 +54,20 @@ pub(crate) fn from_workspace(path: PathBuf) -> PathBuf {
     crate_folder.parent().unwrap_or(crate_folder).join(path)
 }
 
-/// Where a set lies.
-pub(crate) fn file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.jsonl"))
-}
-
-/// Says what is missing, and what to do.
-pub(crate) fn missing(folder: &Path, name: &str) -> String {
+/// Says what is missing, where it was looked for, and how to give it.
+pub(crate) fn missing(folder: &Path, names: &[&str]) -> String {
+    let files: Vec<String> = names.iter().map(|name| format!("{name}.jsonl")).collect();
     format!(
-        "{} is not there. Name the folder that holds it with --data DIR or {VARIABLE}=DIR",
-        file(folder, name).display()
+        "Missing in {}: {}. Name the folder of the retrieval sets with --data DIR or {VARIABLE}=DIR",
+        folder.display(),
+        files.join(", ")
     )
 }
 
 /// The sets of a file, by the names of their stores in the order in which these
 /// come. None where there is no such file.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Vec<(String, Set)>> {
-    let path = file(folder, name);
+    let path = folder.join(format!("{name}.jsonl"));
     let file = match File::open(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         file => file.unwrap_or_else(|error| panic!("{}: {error}", path.display())),

@@ -8,7 +8,7 @@ use crate::data::{self, Question, Set};
 use crate::store::{self, Baseline, Memory, Place, say};
 use crate::texts::{Turn, opaque};
 
-/// A row of the table: what is measured, of which set, and what is asked for.
+/// A column of the table: what is measured, of which set, and what is asked for.
 struct Measure {
     set: &'static str,
     name: &'static str,
@@ -81,7 +81,7 @@ pub(crate) fn measure(options: &Options) {
     let mut missing = Vec::new();
     for name in names {
         match data::read(&options.data, name) {
-            None => missing.push(data::missing(&options.data, name)),
+            None => missing.push(name),
             Some(sets) => {
                 let mut figures = Vec::new();
                 for (number, (store, set)) in sets.iter().enumerate() {
@@ -95,12 +95,14 @@ pub(crate) fn measure(options: &Options) {
     }
     say("");
     if table.is_empty() {
-        println!("quality: not measured. {}", missing.join("\n"));
+        let missing = data::missing(&options.data, &missing);
+        println!("quality: not measured. {missing}");
         return;
     }
     print(&table, options.keys);
-    for missing in missing {
-        println!("not measured: {missing}");
+    if !missing.is_empty() {
+        let missing = data::missing(&options.data, &missing);
+        println!("not all measured: {missing}");
     }
 }
 
@@ -177,14 +179,10 @@ fn print(table: &[(&str, Vec<Figures>)], keys: bool) {
     line("", &|measure| measure.set.to_owned() + " ");
     line("questions", &|measure| measure.name.to_owned() + " ");
     let mut missed = Vec::new();
-    let halves: [(&str, fn(&Figures) -> bool); 3] = [
-        ("all", |_| true),
-        ("even", |figures| figures.even),
-        ("odd", |figures| !figures.even),
-    ];
-    for (half, of) in halves {
+    for (half, even) in [("all", None), ("even", Some(true)), ("odd", Some(false))] {
         line(half, &|measure| {
-            mean(table, measure, |f| of(f).then_some(&f.ours)).map_or_else(
+            let of_half = |f: &Figures| even.is_none_or(|even| even == f.even);
+            mean(table, measure, |f| of_half(f).then_some(&f.ours)).map_or_else(
                 || "- ".to_owned(),
                 |mean| {
                     let mark = if mean < measure.target { '!' } else { ' ' };

@@ -19,7 +19,7 @@ const RUNS: usize = 3;
 struct Run {
     new: f64,
     again: f64,
-    /// Bytes of the index, and of all, for each byte of text.
+    /// Bytes of the index, and of all, for each byte of text: of the new.
     index: f64,
     all: f64,
 }
@@ -32,8 +32,8 @@ pub(crate) fn measure(options: &Options) {
         source.name()
     );
     println!(
-        "{:<8}{:>12}{:>14}{:>20}{:>16}",
-        "where", "new a second", "again a second", "index bytes a byte", "all bytes a byte"
+        "{:<8}{:>10}{:>10}   {:>14}{:>10}",
+        "where", "new /s", "again /s", "index per text", "all"
     );
     let disk = Path::new(env!("CARGO_TARGET_TMPDIR"));
     report("disk", disk, &drafts);
@@ -91,7 +91,7 @@ fn report(place: &str, folder: &Path, drafts: &[Draft]) {
         figures[figures.len() / 2]
     };
     println!(
-        "{place:<8}{:>12.0}{:>14.0}{:>20.2}{:>16.2}",
+        "{place:<8}{:>10.0}{:>10.0}   {:>14.2}{:>10.2}",
         median(|run| run.new),
         median(|run| run.again),
         median(|run| run.index),

@@ -58,7 +58,7 @@ impl Source {
         let Some(sets) = data::read(&options.data, "locomo") else {
             println!(
                 "made-up sentences: {}",
-                data::missing(&options.data, "locomo")
+                data::missing(&options.data, &["locomo"])
             );
             return Self::Zipf;
         };
