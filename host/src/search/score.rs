@@ -8,24 +8,24 @@
 use super::query::TermKind;
 
 /// How soon a word's repetition in a record stops to matter.
-const K1: f64 = 0.41;
+const K1: f64 = 0.4;
 /// How much long records are held back.
-const B: f64 = 0.687;
+const B: f64 = 0.7;
 /// The same for grams.
-const GRAM_K1: f64 = 0.93;
-const GRAM_B: f64 = 0.137;
+const GRAM_K1: f64 = 0.9;
+const GRAM_B: f64 = 0.1;
 /// What a gram weighs against a word.
-const GRAM: f64 = 0.415;
+const GRAM: f64 = 0.4;
 /// How much more the grams of a word weigh that no record holds, since it may be
 /// mistyped or inflected; the more records hold it, the less.
-const GRAM_RARE: f64 = 0.206;
-const GRAM_RARE_POWER: f64 = 0.279;
+const GRAM_RARE: f64 = 0.25;
+const GRAM_RARE_POWER: f64 = 0.3;
 /// What a pair of neighbours in a run weighs.
-const PAIR: f64 = 0.387;
+const PAIR: f64 = 0.4;
 /// What a character of a run weighs.
-const CHARACTER: f64 = 0.758;
+const CHARACTER: f64 = 0.8;
 /// What it weighs that two words stand next to each other; farther apart, less.
-const NEAR: f64 = 0.129;
+const NEAR: f64 = 0.2;
 /// Words that stand farther apart than so many are not near.
 pub(crate) const NEAR_WORDS: u32 = 5;
 /// What a quoted phrase weighs.
@@ -33,9 +33,9 @@ const PHRASE: f64 = 2.0;
 /// What a word weighs that begins as the last word of the query.
 const PREFIX: f64 = 0.4;
 /// How much more a record counts that holds all of the words.
-const ALL: f64 = 0.186;
+const ALL: f64 = 0.2;
 /// How much more than in BM25 the rarity of a gram counts.
-const GRAM_RARITY: f64 = 0.347;
+const GRAM_RARITY: f64 = 0.4;
 /// The rarity at which it counts as in BM25.
 const USUAL_RARITY: f64 = 5.0;
 /// What a word in the key counts as, in words of the content.
