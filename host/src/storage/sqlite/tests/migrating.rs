@@ -66,7 +66,14 @@ fn first_schema() -> (Store, LevelFile) {
             seal: Vec::new(),
             content: "old words".to_owned(),
         };
-        inner.book(&file).insert(db, &mut record)
+        inner.book(&file).insert_row(db, &mut record)?;
+        db.execute_batch(
+            r#"INSERT INTO memory_fts (rowid, key, content, tags)
+                   SELECT seq, key, content, tags FROM record;
+               INSERT INTO record_tag (tag, key, seq)
+                   SELECT 't, "u"', key, seq FROM record;"#,
+        )?;
+        Ok(())
     })
     .unwrap();
     drop(link);

@@ -96,7 +96,10 @@ fn the_index_is_right_whether_few_go_or_many() {
         let mut shelves = store.later(P, DAY);
         let found = shelves.search(P, "words going", 0, 100).unwrap();
         assert_eq!(found.items.len() as u64, staying);
-        let terms = store.rows(P, "SELECT count(*) FROM memory_terms WHERE term = 'go'");
+        let terms = store.rows(
+            P,
+            "SELECT count(*) FROM memory_word_terms WHERE term = 'go'",
+        );
         assert_eq!(terms, 0);
     }
 }
