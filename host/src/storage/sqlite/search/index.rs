@@ -197,8 +197,8 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
     db.execute_batch(
         "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
          INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');
-         INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0);
+         INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
          DELETE FROM memory_key;",
     )?;
     let mut number = 0_u64;
@@ -212,7 +212,9 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
     // FTS5's own choice.
     db.execute_batch(
         "INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 4);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 4);",
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 4);
+         INSERT INTO memory_words (memory_words, rank) VALUES ('hashsize', 1048576);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('hashsize', 1048576);",
     )?;
     Ok(())
 }
