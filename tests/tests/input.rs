@@ -300,7 +300,7 @@ fn any_text_is_a_valid_query() {
     }
     let long = "heliotrope ".repeat(20_000);
     assert_eq!(session.search(&long), ["k"]);
-    let many: String = (0..5000).map(|i| format!("word{i} ")).collect();
+    let many: String = (0..5000).map(|i| format!("zq{i} ")).collect();
     assert!(session.search(&many).is_empty());
     let one = "x".repeat(1_000_000);
     assert!(session.search(&one).is_empty());

@@ -372,8 +372,9 @@ fn dump(store: &Path, level: Level) -> String {
         "usage",
         "erased",
         "event",
-        "memory_terms",
-        "memory_fts_docsize",
+        "memory_word_terms",
+        "memory_gram_terms",
+        "memory_key",
         "live_memory",
         "sqlite_schema",
     ] {
