@@ -3,6 +3,7 @@
 mod looking;
 mod pruning;
 mod purging;
+mod reindexing;
 mod restoring;
 mod trail;
 mod verifying;
