@@ -10,7 +10,7 @@ use super::super::schema::{Kind, LEVEL};
 use super::*;
 use crate::search::analyser::VERSION;
 
-fn analyser(store: &Store, file: &LevelFile) -> String {
+pub(super) fn analyser(store: &Store, file: &LevelFile) -> String {
     Kind::level(file)
         .meta(&store.by_hand(P), &store.storage.inner.sealer, "analyser")
         .unwrap()
@@ -111,8 +111,7 @@ fn older(schema: usize) -> (Store, LevelFile) {
 }
 
 /// All that a file says: its tables, and the rows of all but the vocabularies.
-fn dump(store: &Store) -> Vec<String> {
-    let db = store.by_hand(P);
+pub(super) fn dump(db: &Connection) -> Vec<String> {
     let texts = |sql: &str| -> Vec<String> {
         let mut statement = db.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| row.get(0)).unwrap();
@@ -120,7 +119,9 @@ fn dump(store: &Store) -> Vec<String> {
     };
     let mut all =
         texts("SELECT type || name || coalesce(sql, '') FROM sqlite_schema ORDER BY name");
-    all.push(version(store).to_string());
+    all.extend(texts(
+        "SELECT CAST(user_version AS TEXT) FROM pragma_user_version",
+    ));
     let plain = "SELECT name FROM pragma_table_list
                  WHERE schema = 'main' AND type IN ('table', 'shadow')
                  AND name NOT GLOB 'sqlite_*' ORDER BY name";
@@ -173,11 +174,11 @@ fn a_migration_that_fails_in_the_middle_leaves_the_file_as_it_was_and_in_use() {
                 steps: &[LEVEL[0], LEVEL[1], LEVEL[2], last],
                 ..Kind::level(&file)
             };
-            let before = dump(&store);
+            let before = dump(&store.by_hand(P));
             for mode in [Mode::Read, Mode::Write] {
                 let taken = pool(&store).take(&file.path, &broken, mode, file.place(), None);
                 unavailable(taken);
-                assert!(dump(&store) == before);
+                assert!(dump(&store.by_hand(P)) == before);
             }
         }
         assert_eq!(version(&store), i64::try_from(schema).unwrap());
