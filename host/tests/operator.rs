@@ -198,6 +198,7 @@ fn an_operators_command_makes_no_store_where_there_is_none() {
         &["review", "--json"],
         &["unused"],
         &["prune"],
+        &["reindex"],
         &["purge", "k", "--yes"],
         &["restore-record", "0123"],
         &["verify"],
@@ -438,6 +439,46 @@ fn a_prune_removes_what_had_its_time_and_a_dry_run_only_counts() {
     assert!(did.ends_with("Pruned 2 records, 15 B.\n"), "{did}");
     assert_eq!(place.json(&["stats"])["levels"][0]["all"], 1);
     assert!(place.done(&["get", "deploy"]).contains("Wednesdays"));
+}
+
+#[test]
+fn a_reindex_repairs_an_index_that_verify_finds_wrong() {
+    let place = Place::new();
+    place.save("deploy", "on Tuesdays");
+    place.save("deploy", "on Wednesdays");
+    place.save_at("confidential", "salary", "ninetyfive thousand");
+    rusqlite::Connection::open(place.level_file("public"))
+        .and_then(|db| db.execute_batch("DELETE FROM memory_words_data; DELETE FROM memory_key"))
+        .expect("damaged");
+    let ran = place.run(["verify"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("remora reindex"), "{ran:?}");
+    let said = place.done(&["reindex"]);
+    let lines: Vec<Vec<&str>> = said
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines[0], ["AGENT", "LEVEL", "INDEXED"]);
+    assert_eq!(lines[1], ["default", "PUBLIC", "1"]);
+    assert_eq!(lines[2], ["default", "CONFIDENTIAL", "1"]);
+    assert!(
+        said.ends_with("Indexed 2 records of 2 levels anew.\n"),
+        "{said}"
+    );
+    place.done(&["verify"]);
+    assert!(place.done(&["search", "wednesday"]).contains("Wednesdays"));
+    let report = place.json(&["--agent", "default", "reindex"]);
+    assert_eq!(
+        report,
+        json!({ "levels": [
+            { "agent": "default", "level": "PUBLIC", "records": 1 },
+            { "agent": "default", "level": "CONFIDENTIAL", "records": 1 },
+        ] })
+    );
+    let trail = place.done(&["audit"]);
+    assert_eq!(trail.matches("reindex").count(), 4, "{trail}");
+    let ran = place.run(["--agent", "nobody", "reindex"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
 }
 
 #[test]
@@ -774,6 +815,7 @@ fn a_backup_is_used_as_a_store_by_no_command() {
         &["stats"],
         &["unused"],
         &["prune"],
+        &["reindex"],
         &["purge", "deploy", "--yes"],
         &["backup", "backups"],
         &["export"],

@@ -17,6 +17,7 @@ mod import;
 mod progress;
 mod prune;
 mod purge;
+mod reindex;
 mod restore;
 mod restore_record;
 mod review;
@@ -58,6 +59,8 @@ pub(crate) enum OperatorCommand {
     RestoreRecord(restore_record::RestoreRecordArgs),
     /// Check that everything is still as it was written
     Verify(verify::VerifyArgs),
+    /// Build the search index anew
+    Reindex(reindex::ReindexArgs),
     /// Look for what endangers the store, and say what to do about it
     Doctor(doctor::DoctorArgs),
     /// Copy the store into a dated folder, while it is in use
@@ -84,6 +87,7 @@ pub(crate) fn run(context: &mut Context<'_>, command: OperatorCommand) -> anyhow
         OperatorCommand::Purge(args) => purge::run(context, args),
         OperatorCommand::RestoreRecord(args) => restore_record::run(context, &args),
         OperatorCommand::Verify(args) => verify::run(context, &args),
+        OperatorCommand::Reindex(args) => reindex::run(context, &args),
         OperatorCommand::Doctor(args) => doctor::run(context, &args),
         OperatorCommand::Backup(args) => backup::run(context, &args),
         OperatorCommand::Restore(args) => restore::run(context, &args),

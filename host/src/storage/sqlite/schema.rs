@@ -19,6 +19,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use super::event;
 use super::fault::Fault;
 use super::layout::LevelFile;
+use super::operator::fault_point;
 use super::record::Book;
 use super::search::index;
 use crate::seal::{Purpose, Sealer};
@@ -330,6 +331,7 @@ fn index_again(db: &Connection) -> Result<(), Fault> {
         if done % STEP == 0 {
             tracing::info!("indexed {done} of {all} memories");
         }
+        fault_point("index-again");
     })
 }
 
@@ -513,13 +515,17 @@ impl<'a> Kind<'a> {
     }
 
     /// Brings a file to the schema that this program writes, and its index to the
-    /// analyser that it has, in one exclusive transaction. Does nothing to a file that is there already, so that any
-    /// number of processes may ask at once.
+    /// analyser that it has, in one exclusive transaction. Does nothing to a file that
+    /// is there already, so that any number of processes may ask at once, and refuses
+    /// one that a newer program has brought further meanwhile.
     pub(super) fn migrate(&self, db: &mut Connection, sealer: &Sealer) -> Result<(), Fault> {
         let tx = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
         let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
+        }
+        if version != 0 {
+            self.check_description(&tx, sealer, version)?;
         }
         if version == self.schema() && self.is_indexed(&tx, sealer)? {
             return Ok(());
@@ -550,6 +556,7 @@ impl<'a> Kind<'a> {
             event::begin(&tx, &Book { file, sealer })?;
         }
         tx.pragma_update(None, "user_version", self.schema())?;
+        fault_point("migrated");
         tx.commit()?;
         Ok(())
     }
