@@ -372,8 +372,15 @@ fn dump(store: &Path, level: Level) -> String {
         "usage",
         "erased",
         "event",
-        "memory_terms",
-        "memory_fts_docsize",
+        "memory_word_terms",
+        "memory_gram_terms",
+        "memory_vocabulary",
+        "memory_key",
+        // What FTS5 counts: records, and terms of each column.
+        "memory_words_data WHERE id = 1",
+        "memory_grams_data WHERE id = 1",
+        "memory_words_config",
+        "memory_grams_config",
         "live_memory",
         "sqlite_schema",
     ] {

@@ -4,6 +4,7 @@ use super::*;
 use crate::contract::{Entry, Origin};
 use crate::fake::{self, FakeHost, LEVELS, NOW, memory};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 use Level::{Confidential, Internal, Public, Restricted};
 
@@ -584,12 +585,14 @@ mod searching {
         use crate::contract::{Instant, Matches, Memories, Presence, StalePosition};
         use crate::shadow::{Merged, Stale, Used, Versions};
         let shelves = visible_shelves(vec![Broken, Broken], Public);
+        let left_out = std::cell::Cell::new(0);
         let mut merged = Unshadowed::new(&shelves[..1], |shelf| Search {
             shelf,
             text: "c",
             after: 0,
             rows: 1,
             taint: Public,
+            left_out: &left_out,
         });
         let mut count = 0;
         while let Some(batch) = merged.next(2).unwrap() {
