@@ -280,7 +280,7 @@ fn f017_the_text_before_is_not_found() {
     let first = exported(&sandbox);
     session.save("k0", "marmalade");
     let second = exported(&sandbox);
-    let (other, there) = with(&["else"]);
+    let (other, there) = public();
     let look = |session: &Session| {
         [
             session.search("heliotrope"),
@@ -307,7 +307,7 @@ fn f017_the_text_before_is_not_found() {
 fn f018_what_was_just_saved_or_imported_is_found_at_once() {
     let (sandbox, session) = with(&["common"; 8]);
     assert_eq!(session.search("common").len(), 8);
-    let (other, there) = with(&["else"]);
+    let (other, there) = public();
     import(&other, &exported(&sandbox));
     assert_eq!(there.search("common").len(), 8);
 }

@@ -312,7 +312,7 @@ fn what_of_a_query_was_not_searched_for_is_noticed() {
     session.save("k", "heliotrope");
     let search = |query: String| {
         let answer = session.ask("memory_search", json!({ "query": query }));
-        let notices = answer["notices"].as_array().expect("notices").clone();
+        let notices = answer["notices"].as_array().cloned().unwrap_or_default();
         (remora_tests::keys(&answer["results"]), notices)
     };
     let words = |number: usize| -> String { (0..number).map(|i| format!("term{i} ")).collect() };
