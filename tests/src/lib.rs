@@ -134,6 +134,12 @@ impl Sandbox {
         level_file(&self.path(), AGENT, level)
     }
 
+    /// Closes the store, so that its files are whole.
+    #[must_use]
+    pub fn close(self) -> (tempfile::TempDir, Arc<StandingClock>) {
+        (self.folder, self.clock)
+    }
+
     /// Opens the store once more, as another process would.
     ///
     /// # Errors

@@ -285,7 +285,6 @@ fn any_text_is_a_valid_query() {
     ] {
         let answer = session.raw("memory_search", &json!({ "query": query }).to_string());
         assert!(answer.is_ok(), "{query:?}: {answer:?}");
-        // Words that nothing but white space parts count as one, in their order.
         let words = query.split_whitespace().any(|word| {
             ["heliotrope", "words", "and", "or", "not", "near"].contains(
                 &word
@@ -300,8 +299,36 @@ fn any_text_is_a_valid_query() {
     }
     let long = "heliotrope ".repeat(20_000);
     assert_eq!(session.search(&long), ["k"]);
-    let many: String = (0..5000).map(|i| format!("zq{i} ")).collect();
+    let many: String = (0..5000).map(|i| format!("term{i} ")).collect();
     assert!(session.search(&many).is_empty());
     let one = "x".repeat(1_000_000);
     assert!(session.search(&one).is_empty());
+}
+
+#[test]
+fn what_of_a_query_was_not_searched_for_is_noticed() {
+    let sandbox = Sandbox::new();
+    let session = sandbox.at(Level::Public);
+    session.save("k", "heliotrope");
+    let search = |query: String| {
+        let answer = session.ask("memory_search", json!({ "query": query }));
+        let notices = answer["notices"].as_array().cloned().unwrap_or_default();
+        (remora_tests::keys(&answer["results"]), notices)
+    };
+    let words = |number: usize| -> String { (0..number).map(|i| format!("term{i} ")).collect() };
+    let (found, notices) = search(words(127) + "heliotrope");
+    assert_eq!((found, notices), (vec!["k".to_owned()], vec![]));
+    // The word that a memory holds is kept, wherever it stands.
+    let (found, notices) = search(words(200) + "heliotrope");
+    assert_eq!(found, ["k"]);
+    assert!(
+        matches!(notices.as_slice(), [Value::String(notice)] if notice.contains(": 73 of them")),
+        "{notices:?}"
+    );
+    let (found, notices) = search("heliotrope ".repeat(30_000));
+    assert_eq!(found, ["k"]);
+    assert!(
+        matches!(notices.as_slice(), [Value::String(notice)] if notice.contains("first 256 KiB")),
+        "{notices:?}"
+    );
 }

@@ -2,7 +2,8 @@
 //! pools, with a fixed clock and fixed ids.
 //!
 //! - *View*: what a session is told is what it would be told if the files above
-//!   its taint were not there, to the last byte, search scores included.
+//!   its taint were not there, to the last byte, search scores included; and
+//!   however many rows a page has.
 //! - *Purge*: take a session's raise above L and all that it does afterwards out
 //!   of a history, and everything that sessions at or below L are told stays the
 //!   same, and so does everything in the files at or below L: records, edges,
@@ -15,9 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
+use remora_host::storage::SqliteStorage;
 use remora_host::storage::sqlite::SqliteOptions;
-use remora_host::{Level, Origin, Session, SessionOptions, Store, ToolError};
-use remora_tests::{AGENT, Calls, StandingClock, folder, level_file, open_with};
+use remora_host::{Clock, Level, Origin, Session, SessionOptions, Store, ToolError};
+use remora_tests::{AGENT, Calls, Sandbox, StandingClock, folder, level_file, open_with};
 use serde_json::{Value, json};
 
 const BEGAN: i64 = 1_796_000_673_000;
@@ -32,12 +34,14 @@ const WORDS: [&str; 6] = [
     "用户 apples",
 ];
 const TAGS: [&[&str]; 4] = [&[], &["x"], &["x", "y"], &["y", "z"]];
-const QUERIES: [&str; 5] = [
+const QUERIES: [&str; 7] = [
     "apple",
     "pear plum",
     "apple-pear",
     "quince 用户 nothing",
     "a b",
+    "\"apple pear\" aplpes",
+    "E/U",
 ];
 
 /// Something that a session does.
@@ -374,7 +378,13 @@ fn dump(store: &Path, level: Level) -> String {
         "event",
         "memory_word_terms",
         "memory_gram_terms",
+        "memory_vocabulary",
         "memory_key",
+        // What FTS5 counts: records, and terms of each column.
+        "memory_words_data WHERE id = 1",
+        "memory_grams_data WHERE id = 1",
+        "memory_words_config",
+        "memory_grams_config",
         "live_memory",
         "sqlite_schema",
     ] {
@@ -426,6 +436,141 @@ fn copy_without(from: &Path, to: &Path, above: Level) {
             fs::copy(&path, to.join(name)).expect("copied");
         }
     }
+}
+
+/// Something said at a level, for a search to find.
+#[derive(Clone, Debug)]
+struct Said {
+    level: usize,
+    origin: usize,
+    key: usize,
+    words: Vec<usize>,
+    tag: Option<usize>,
+    /// It ends before all is said.
+    ends: bool,
+    supersedes: Option<usize>,
+    /// Instead of saving: with what it hides below.
+    deletes: Option<bool>,
+}
+
+/// Keys that are words of others, and of queries.
+const SPOKEN_KEYS: [&str; 7] = [
+    "apple",
+    "apple pear",
+    "pear",
+    "deploy/steps",
+    "Deploy Steps",
+    "用户身份",
+    "the",
+];
+const SPOKEN: [&str; 14] = [
+    "apple", "apples", "pear", "PEAR", "plum", "application", "deploy", "steps", "用户", "身份",
+    "café", "שלום", "C++", "the",
+];
+/// Words of those, unfinished, mistyped, in quotes, names of keys, and nothing.
+const ASKED: [&str; 22] = [
+    "apple",
+    "apples pear",
+    "\"apple pear\"",
+    "\"pear plum",
+    "«plum apple»",
+    "“用户身份”",
+    "aple",
+    "aplpe pera",
+    "app",
+    "pl",
+    "deploy steps",
+    "Deploy/Steps",
+    "deployment",
+    "用户",
+    "户身",
+    "CAFE",
+    "שלום",
+    "C++",
+    "the",
+    "who is the",
+    "nothing",
+    "***",
+];
+
+fn said() -> impl Strategy<Value = Said> {
+    (
+        0..4_usize,
+        prop_oneof![3 => Just(0_usize), 1 => Just(1), 1 => Just(2)],
+        0..SPOKEN_KEYS.len(),
+        proptest::collection::vec(0..SPOKEN.len(), 1..7),
+        proptest::option::of(0..SPOKEN.len()),
+        proptest::bool::weighted(0.15),
+        proptest::option::weighted(0.2, 0..SPOKEN_KEYS.len()),
+        proptest::option::weighted(0.12, any::<bool>()),
+    )
+        .prop_map(
+            |(level, origin, key, words, tag, ends, supersedes, deletes)| Said {
+                level,
+                origin,
+                key,
+                words,
+                tag,
+                ends,
+                supersedes,
+                deletes,
+            },
+        )
+}
+
+/// Says it all, by a session of each level and origin, and lets what ends end.
+/// A refusal is as good as anything.
+fn say(sandbox: &Sandbox, all: &[Said]) {
+    for said in all {
+        sandbox.clock.advance(1000);
+        let origin = [Origin::User, Origin::Agent, Origin::Tool][said.origin];
+        let options = SessionOptions::new(AGENT)
+            .taint(Level::ALL[said.level])
+            .origin(origin);
+        let session = sandbox
+            .store
+            .session(&format!("{}-{origin:?}", said.level), &options)
+            .expect("a session");
+        let key = SPOKEN_KEYS[said.key];
+        let (tool, arguments) = if let Some(hide_lower) = said.deletes {
+            (
+                "memory_delete",
+                json!({ "key": key, "hide_lower": hide_lower }),
+            )
+        } else {
+            let words: Vec<&str> = said.words.iter().map(|word| SPOKEN[*word]).collect();
+            let mut arguments = json!({ "key": key, "content": words.join(" ") });
+            if let Some(tag) = said.tag {
+                arguments["tags"] = json!([SPOKEN[tag]]);
+            }
+            if said.ends {
+                arguments["expires_in"] = json!("1m");
+            }
+            if let Some(old) = said.supersedes {
+                arguments["supersedes"] = json!([SPOKEN_KEYS[old]]);
+            }
+            ("memory_save", arguments)
+        };
+        if let Err(error) = session.raw(tool, &arguments.to_string()) {
+            let known = ["not_found", "no_such_record_at_level", "refused"];
+            assert!(known.contains(&error.code.as_str()), "{error:?}");
+        }
+    }
+    sandbox.clock.advance(60_000);
+}
+
+/// The answers to the questions, few and many at a time.
+fn answers(store: &Store, session: &str, questions: &[String]) -> Vec<String> {
+    let session = store.existing_session(session).expect("it");
+    let mut answers = Vec::new();
+    for question in questions {
+        for most in [1, 3, 100] {
+            let arguments = json!({ "query": question, "max_results": most });
+            let answer = session.raw("memory_search", &arguments.to_string());
+            answers.push(format!("{arguments}: {}", answer.expect("an answer")));
+        }
+    }
+    answers
 }
 
 /// Which steps are to be taken out: of the sessions named, the first raise above
@@ -530,6 +675,41 @@ proptest! {
                 everything(&store.existing_session(&format!("view-{level}")).expect("it"))
             });
             prop_assert_eq!(&told[0], &told[1], "at {}", level);
+        }
+    }
+
+    /// Two candidates come at a time; the third look has them all at once.
+    #[test]
+    fn a_search_is_one_of_the_files_that_the_session_sees(
+        all in proptest::collection::vec(said(), 10..40),
+        asked in proptest::collection::vec(proptest::collection::vec(0..ASKED.len(), 1..4), 8),
+    ) {
+        let sandbox = Sandbox::new();
+        say(&sandbox, &all);
+        let questions: Vec<String> = asked
+            .iter()
+            .map(|words| {
+                let words: Vec<&str> = words.iter().map(|word| ASKED[*word]).collect();
+                words.join(" ")
+            })
+            .collect();
+        for level in Level::ALL {
+            drop(sandbox.at(level));
+        }
+        let (folder, clock) = sandbox.close();
+        let path = folder.path().join("store");
+        for level in Level::ALL {
+            let copy = folder.path().join(format!("copy-{level}"));
+            copy_without(&path, &copy, level);
+            let look = |path: &Path, rows: usize| {
+                let storage = SqliteStorage::open(path, SqliteOptions::default().page_rows(rows))
+                    .expect("a store");
+                let clock: Arc<dyn Clock> = Arc::clone(&clock) as _;
+                answers(&Store::with(Arc::new(storage), clock), level.name(), &questions)
+            };
+            let told = look(&path, 2);
+            prop_assert_eq!(&told, &look(&copy, 2), "at {}", level);
+            prop_assert_eq!(&told, &look(&copy, 64), "at {}, by larger pages", level);
         }
     }
 

@@ -9,7 +9,6 @@ mod context;
 mod upkeep;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 
 use crate::answers::{self, ANSWER_BYTES, ENVELOPE_BYTES, EXCERPT_BYTES, SNIPPET_BYTES};
 use crate::classification::{self, VisibleShelf, visible_shelves};

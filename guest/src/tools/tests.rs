@@ -4,6 +4,7 @@ use super::*;
 use crate::contract::{Entry, Origin};
 use crate::fake::{self, FakeHost, LEVELS, NOW, memory};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 use Level::{Confidential, Internal, Public, Restricted};
 
