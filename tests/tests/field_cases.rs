@@ -281,12 +281,7 @@ fn f017_the_text_before_is_not_found() {
     session.save("k0", "marmalade");
     let second = exported(&sandbox);
     let (other, there) = public();
-    let look = |session: &Session| {
-        [
-            session.search("heliotrope"),
-            session.search("marmalade"),
-        ]
-    };
+    let look = |session: &Session| [session.search("heliotrope"), session.search("marmalade")];
     import(&other, &first);
     assert_eq!(look(&there), [vec!["k0"], vec![]]);
     index_is_whole(&other);
@@ -736,7 +731,10 @@ fn f046_what_was_superseded_is_found_in_its_history_only() {
         json!({ "key": "b", "content": "heliotrope two", "supersedes": ["a"] }),
     );
     for query in ["heliotrope", "heliotrope one", "a"] {
-        assert_eq!(session.search(query), if query == "a" { vec![] } else { vec!["b"] });
+        assert_eq!(
+            session.search(query),
+            if query == "a" { vec![] } else { vec!["b"] }
+        );
     }
     assert_eq!(session.list(json!({})), ["b"]);
     assert_eq!(session.get("a"), None);

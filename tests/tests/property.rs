@@ -464,8 +464,20 @@ const SPOKEN_KEYS: [&str; 7] = [
     "the",
 ];
 const SPOKEN: [&str; 14] = [
-    "apple", "apples", "pear", "PEAR", "plum", "application", "deploy", "steps", "用户", "身份",
-    "café", "שלום", "C++", "the",
+    "apple",
+    "apples",
+    "pear",
+    "PEAR",
+    "plum",
+    "application",
+    "deploy",
+    "steps",
+    "用户",
+    "身份",
+    "café",
+    "שלום",
+    "C++",
+    "the",
 ];
 /// Words of those, unfinished, mistyped, in quotes, names of keys, and nothing.
 const ASKED: [&str; 22] = [
