@@ -15,6 +15,7 @@ use remora_host::{
 };
 use serde_json::Value;
 
+pub mod fuzz;
 pub mod table;
 
 /// The puppet: a component that makes whatever import calls it is told to. Its

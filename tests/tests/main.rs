@@ -12,7 +12,8 @@
 //! - [`trouble`]: disks, files and rows that are not as they should be;
 //! - [`concurrency`]: processes at once;
 //! - [`killed`]: an operator's commands that are killed on the way;
-//! - [`field_cases`]: what went wrong elsewhere.
+//! - [`field_cases`]: what went wrong elsewhere;
+//! - [`fuzz`]: searches of random documents.
 
 #![expect(
     unreachable_pub,
@@ -22,6 +23,7 @@
 mod concurrency;
 mod contract;
 mod field_cases;
+mod fuzz;
 mod gate;
 mod generous;
 mod hook;
