@@ -223,7 +223,7 @@ fn whoever_watches_is_told_how_far_it_is_and_when_it_is_over() {
     let storage = SqliteStorage::open(&store.root(), watched).unwrap();
     let open = || storage.open(access(C, Origin::Agent)).unwrap();
     assert_eq!(found(&mut *open(), "words"), RECORDS);
-    let told_so_far = || -> Vec<Option<(&'static str, Option<Level>, u64, u64)>> {
+    let told_so_far = || -> Vec<Option<Told>> {
         let told = told.lock().unwrap();
         let of = |told: &Option<Progress>| {
             let told = told.as_ref()?;
@@ -250,6 +250,9 @@ fn whoever_watches_is_told_how_far_it_is_and_when_it_is_over() {
         .unwrap();
     assert_eq!(told_so_far(), first);
 }
+
+/// The step, the level, how much is done, and of how much.
+type Told = (&'static str, Option<Level>, u64, u64);
 
 /// Notes its end.
 struct Over(Arc<Mutex<Vec<Option<Progress>>>>);
