@@ -452,7 +452,7 @@ fn a_reindex_repairs_an_index_that_verify_finds_wrong() {
         .expect("damaged");
     let ran = place.run(["verify"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.out.contains("remora reindex"), "{ran:?}");
+    assert!(ran.out.contains("Run `remora reindex`"), "{ran:?}");
     let said = place.done(&["reindex"]);
     let lines: Vec<Vec<&str>> = said
         .lines()
@@ -713,6 +713,45 @@ fn a_doctor_names_what_is_wrong_and_its_remedy() {
         .status();
     assert!(done.expect("it runs").success());
     place.done(&["doctor"]);
+}
+
+#[test]
+fn a_doctor_tells_who_indexed_a_file_and_points_to_the_reindex() {
+    let place = Place::new();
+    place.save("deploy", "words");
+    let set = |name: &str| {
+        let db = rusqlite::Connection::open(place.level_file("public")).expect("opened");
+        db.execute("UPDATE meta SET value = ?1 WHERE name = 'analyser'", [name])
+            .expect("changed");
+    };
+    let versions = |ran: &Ran| -> Value {
+        let report = ran.json();
+        let findings = report["findings"].as_array().expect("findings");
+        let of = |finding: &&Value| finding["check"] == "versions";
+        findings.iter().find(of).cloned().unwrap_or_default()
+    };
+    let own = place.run(["--json", "doctor"]);
+    assert_eq!(versions(&own), Value::Null);
+    let name = own.json()["schemas"][0]["analyser"].clone();
+    assert_eq!(own.json()["schemas"][0]["current_analyser"], name);
+    set("remora 0");
+    let ran = place.run(["--json", "doctor"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let found = versions(&ran);
+    assert_eq!(found["grade"], "note", "{found}");
+    assert!(found["what"].to_string().contains("remora 0"), "{found}");
+    assert!(
+        found["remedy"].to_string().contains("remora reindex"),
+        "{found}"
+    );
+    // Nothing was indexed meanwhile.
+    assert_eq!(versions(&place.run(["--json", "doctor"])), found);
+    set("remora 999");
+    let ran = place.run(["--json", "doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let found = versions(&ran);
+    assert_eq!(found["grade"], "error", "{found}");
+    assert!(found["what"].to_string().contains("remora 999"), "{found}");
 }
 
 #[test]

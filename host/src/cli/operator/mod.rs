@@ -14,7 +14,7 @@ mod digest;
 mod doctor;
 mod export;
 mod import;
-mod progress;
+pub(super) mod progress;
 mod prune;
 mod purge;
 mod reindex;
@@ -32,7 +32,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use remora_host::storage::SqliteStorage;
-use remora_host::storage::sqlite::SqliteOptions;
 use remora_host::{Clock as _, Error, ErrorKind, Instant, SystemClock};
 use serde::Serialize;
 
@@ -132,7 +131,7 @@ fn storage(context: &mut Context<'_>, command: &str) -> Result<SqliteStorage, Er
 /// The same, for a command that has a use for some of these options.
 fn open_existing(context: &mut Context<'_>) -> Result<SqliteStorage, Error> {
     let folder = existing(context)?;
-    SqliteStorage::open(&folder, SqliteOptions::default())
+    SqliteStorage::open(&folder, context.sqlite_options())
 }
 
 /// The folder of a store that is there.

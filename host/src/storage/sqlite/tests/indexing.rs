@@ -1,8 +1,9 @@
 //! A file that another analyser indexed.
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
+use super::super::operator::Progress;
 use super::super::schema::Kind;
 use super::migrating::{analyser, dump};
 use super::operator::crashes;
@@ -204,4 +205,227 @@ fn a_failure_in_the_middle_leaves_the_file_as_it_was() {
         assert_eq!(found(&mut *store.agent(P), "words"), RECORDS);
         assert_indexed(&store);
     }
+}
+
+#[test]
+fn whoever_watches_is_told_how_far_it_is_and_when_it_is_over() {
+    let store = indexed_by("remora 0");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&told);
+    let watched = SqliteOptions::default().watch(move || {
+        let kept = Arc::clone(&kept);
+        let over = Over(Arc::clone(&kept));
+        Box::new(move |progress| {
+            let _held = &over;
+            kept.lock().unwrap().push(Some(progress));
+        })
+    });
+    let storage = SqliteStorage::open(&store.root(), watched).unwrap();
+    let open = || storage.open(access(C, Origin::Agent)).unwrap();
+    assert_eq!(found(&mut *open(), "words"), RECORDS);
+    let told_so_far = || -> Vec<Option<Told>> {
+        let told = told.lock().unwrap();
+        let of = |told: &Option<Progress>| {
+            let told = told.as_ref()?;
+            assert_eq!(told.agent.as_deref(), Some("main"));
+            Some((told.step, told.level, told.done, told.total))
+        };
+        told.iter().map(of).collect()
+    };
+    let first = told_so_far();
+    assert_eq!(
+        first,
+        [
+            Some(("index", Some(P), 0, 20)),
+            Some(("index", Some(P), 20, 20)),
+            None
+        ]
+    );
+    // Nobody is told anything where there is nothing to do, or a file is new.
+    open().counts(P).unwrap();
+    storage
+        .open(access(C, Origin::Agent))
+        .unwrap()
+        .put(&draft("new", "words"))
+        .unwrap();
+    assert_eq!(told_so_far(), first);
+}
+
+/// The step, the level, how much is done, and of how much.
+type Told = (&'static str, Option<Level>, u64, u64);
+
+/// Notes its end.
+struct Over(Arc<Mutex<Vec<Option<Progress>>>>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().push(None);
+    }
+}
+
+/// Makes a backup of a folder of a store's shape, as the program that wrote its
+/// files would have.
+fn as_backup(root: &Path) {
+    let listed: Vec<serde_json::Value> = files(root)
+        .into_iter()
+        .filter(|name| name != "manifest.json")
+        .map(|name| {
+            let path = root.join(&name);
+            let bytes = std::fs::read(&path).unwrap();
+            let mut listed = serde_json::json!({
+                "path": name, "bytes": bytes.len(),
+                "blake3": blake3::hash(&bytes).to_hex().to_string(),
+            });
+            if name.ends_with(".db") {
+                let db = Connection::open(&path).unwrap();
+                let number =
+                    |sql: &str| -> i64 { db.query_row(sql, [], |row| row.get(0)).unwrap() };
+                listed["schema"] = number("PRAGMA user_version").into();
+                if name.starts_with("agents/") {
+                    let text =
+                        |sql: &str| -> String { db.query_row(sql, [], |row| row.get(0)).unwrap() };
+                    let meta =
+                        |name: &str| text(&format!("SELECT value FROM meta WHERE name = '{name}'"));
+                    listed["agent"] = meta("agent").into();
+                    listed["level"] = meta("level").into();
+                    listed["records"] = number("SELECT count(*) FROM record").into();
+                }
+            }
+            listed
+        })
+        .collect();
+    let manifest = serde_json::json!({
+        "format": "remora-backup", "version": 1, "made_at": at(0).to_string(),
+        "program": "0.1.0", "files": listed,
+    });
+    std::fs::write(root.join("manifest.json"), manifest.to_string()).unwrap();
+}
+
+/// A file by its name, with the digest of its bytes.
+fn sums(root: &Path) -> Vec<(String, blake3::Hash)> {
+    let sum = |name: String| {
+        let bytes = std::fs::read(root.join(&name)).unwrap();
+        (name, blake3::hash(&bytes))
+    };
+    files(root).into_iter().map(sum).collect()
+}
+
+fn check_backup(backup: &Path) -> crate::storage::sqlite::operator::Verification {
+    let options = SqliteOptions::default();
+    SqliteStorage::verify_backup(backup, at(0), &options, &mut |_| ()).unwrap()
+}
+
+fn restored(backup: &Path) -> Store {
+    let folder = folder();
+    let root = folder.path().join("store");
+    let options = crate::storage::sqlite::operator::RestoreOptions::default();
+    SqliteStorage::restore(backup, &root, at(1), &options, &mut |_| ()).unwrap();
+    let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+    let found = storage.operator(at(0)).verify(None, &mut |_| ()).unwrap();
+    assert_eq!(found.findings, []);
+    Store { folder, storage }
+}
+
+/// A backup of a store with as many records, whose PUBLIC file says that an analyser
+/// indexed it.
+fn backup_by(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let store = Store::new();
+    for i in 0..RECORDS {
+        store.save(P, &format!("k{i}"), "words");
+    }
+    let backups = folder();
+    let report = store
+        .storage
+        .operator(at(0))
+        .backup(backups.path(), &mut |_| ())
+        .unwrap();
+    let backup = PathBuf::from(report.folder);
+    let db = Connection::open(backup.join("agents/main/public.db")).unwrap();
+    Kind::level(&store.storage.inner.layout.level("main", P))
+        .set_meta(&db, &store.storage.inner.sealer, "analyser", name)
+        .unwrap();
+    db.execute_batch("INSERT INTO memory_words (memory_words) VALUES ('delete-all')")
+        .unwrap();
+    drop(db);
+    as_backup(&backup);
+    (backups, backup)
+}
+
+#[test]
+fn a_backup_by_an_older_analyser_is_checked_without_a_change_and_restored_with_its_index() {
+    for older in OLDER {
+        let (_backups, backup) = backup_by(older);
+        let before = sums(&backup);
+        let checked = check_backup(&backup);
+        assert_eq!(checked.findings, [], "{older}");
+        assert_eq!(checked.notes.len(), 1);
+        assert_eq!(checked.notes[0].file, "agents/main/public.db");
+        assert!(checked.notes[0].what.contains("older Remora"));
+        assert_eq!(sums(&backup), before);
+        let store = restored(&backup);
+        assert_eq!(found(&mut *store.agent(P), "words"), RECORDS);
+        assert_eq!(sums(&backup), before);
+    }
+}
+
+#[test]
+fn a_backup_by_a_newer_analyser_is_told_by_its_name_and_not_restored() {
+    let (_backups, backup) = backup_by("remora 999");
+    let before = sums(&backup);
+    let findings = check_backup(&backup).findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(findings[0].what.contains("remora 999"), "{findings:?}");
+    let folder = folder();
+    let options = crate::storage::sqlite::operator::RestoreOptions::default();
+    let root = folder.path().join("store");
+    let text = unavailable(SqliteStorage::restore(
+        &backup,
+        &root,
+        at(1),
+        &options,
+        &mut |_| (),
+    ));
+    assert!(text.contains("remora 999"), "{text}");
+    assert_eq!(sums(&backup), before);
+}
+
+#[test]
+fn a_backup_of_the_first_schema_is_checked_without_a_change_and_restored_with_its_index() {
+    let Store { folder, storage } = fixture::first_schema();
+    drop(storage);
+    let backup = folder.path().join("store");
+    // A backup's files have no log.
+    for name in files(&backup).iter().filter(|name| name.ends_with(".db")) {
+        Connection::open(backup.join(name))
+            .unwrap()
+            .pragma_update(None, "journal_mode", "DELETE")
+            .unwrap();
+    }
+    as_backup(&backup);
+    let before = sums(&backup);
+    let checked = check_backup(&backup);
+    assert_eq!((checked.findings, checked.notes.len()), (vec![], 1));
+    assert_eq!(sums(&backup), before);
+    let store = restored(&backup);
+    let mut shelves = store.open(Access {
+        agent: "default".to_owned(),
+        now: Instant::from_millis(4_000_000_000_000).unwrap(),
+        ..access(P, Origin::User)
+    });
+    assert_eq!(found(&mut *shelves, "Wednesdays"), 1);
+    assert_eq!(sums(&backup), before);
+}
+
+#[test]
+fn a_backup_of_a_store_that_an_older_analyser_indexed_is_of_this_one() {
+    let store = indexed_by("remora 0");
+    store
+        .by_hand(P)
+        .execute_batch("DROP TRIGGER tally_key; DROP TABLE tally")
+        .unwrap();
+    let backups = folder();
+    let operator = store.storage.operator(at(0));
+    let report = operator.backup(backups.path(), &mut |_| ()).unwrap();
+    let checked = check_backup(Path::new(&report.folder));
+    assert_eq!((checked.findings, checked.notes), (vec![], vec![]));
 }
