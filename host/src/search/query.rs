@@ -276,3 +276,186 @@ pub(crate) fn key_name(key: &str) -> Option<String> {
     let words: Vec<&str> = words.iter().map(|token| token.text.as_str()).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Query {
+        Query::new(&Analyser::new(), text)
+    }
+
+    fn texts(query: &Query) -> Vec<&str> {
+        query.terms.iter().map(|term| term.text.as_str()).collect()
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        query(text).keys.into_iter().map(|key| key.name).collect()
+    }
+
+    fn numbered(number: usize) -> String {
+        (0..number).map(|i| format!("w{i}q ")).collect()
+    }
+
+    #[test]
+    fn each_word_is_asked_once_in_the_order_of_the_query() {
+        let asked = query("Pears and the apples, pear; apple? 2");
+        assert_eq!(texts(&asked), ["pear", "appl", "2"]);
+        assert_eq!(asked.words, 3);
+        let word: Vec<usize> = asked.terms.iter().map(|term| term.word).collect();
+        assert_eq!(word, [0, 1, 2]);
+        let behind: Vec<_> = asked.terms.iter().map(|t| t.behind.as_deref()).collect();
+        assert_eq!(behind, [None, Some("pear"), Some("appl")]);
+    }
+
+    #[test]
+    fn nothing_is_behind_a_run_but_what_comes_next_to_it() {
+        let asked = query("apple 用户 pear");
+        let pear = asked.terms.last().unwrap();
+        assert_eq!((pear.text.as_str(), pear.behind.as_deref()), ("pear", None));
+        assert_eq!(texts(&asked), ["appl", "用", "用户", "户", "pear"]);
+        assert_eq!(asked.words, 3);
+    }
+
+    #[test]
+    fn a_sign_of_a_syllabary_counts_where_it_is_alone() {
+        assert_eq!(texts(&query("しり")), ["しり"]);
+        assert_eq!(texts(&query("し")), ["し"]);
+    }
+
+    #[test]
+    fn stop_words_count_where_there_is_nothing_else() {
+        assert_eq!(texts(&query("to be or not")), ["to", "be", "or", "not"]);
+        assert_eq!(texts(&query("to be or not here: 🎉")), ["🎉"]);
+        assert_eq!(texts(&query("don\u{2019}t you dare")), ["dare"]);
+    }
+
+    #[test]
+    fn a_gram_belongs_to_the_first_word_that_has_it() {
+        let asked = query("permission permeable");
+        assert_eq!(asked.terms[0].grams[..3], ["_per", "perm", "ermi"]);
+        let more = ["erme", "rmea", "meab", "eabl", "able", "ble_"];
+        assert_eq!(asked.terms[1].grams, more);
+    }
+
+    #[test]
+    fn the_last_word_is_a_beginning_while_nothing_stands_behind_it() {
+        let prefix = |text: &str| query(text).prefix;
+        assert_eq!(prefix("perm").as_deref(), Some("perm"));
+        assert_eq!(prefix("has PÉ").as_deref(), Some("pe"));
+        for text in ["perm?", "perm ", "p", "\"perm\"", "12", "用户", "", "🎉"] {
+            assert_eq!(prefix(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_quotes_of_any_kind_is_a_phrase() {
+        let phrase = vec!["green".to_owned(), "tea".to_owned()];
+        for text in [
+            "\"green tea\"",
+            "x “Green tea” y",
+            "„green teas“",
+            "«green tea»",
+            "「green tea」",
+        ] {
+            assert_eq!(query(text).phrases, [phrase.as_slice()], "{text}");
+        }
+        for text in [
+            "\"green",
+            "\"green\" tea",
+            "\"\"",
+            "green tea\"",
+            "'green tea'",
+        ] {
+            assert_eq!(query(text).phrases.len(), 0, "{text}");
+        }
+        // The stop words of a phrase are among what follows each other.
+        assert_eq!(query("\"the tea\"").phrases, [["the", "tea"]]);
+        let two = query("\"green tea\" and \"black tea\" and \"green tea\"");
+        assert_eq!(two.phrases.len(), 2);
+    }
+
+    #[test]
+    fn phrases_are_few_and_short() {
+        let many: String = (0..100).map(|i| format!("\"a{i} b\" ")).collect();
+        assert_eq!(query(&many).phrases.len(), 16);
+        let long = |words: usize| query(&format!("\"{}\"", numbered(words))).phrases.len();
+        assert_eq!((long(TERMS), long(TERMS + 1)), (1, 0));
+    }
+
+    #[test]
+    fn a_key_is_named_by_any_few_words_that_follow_each_other() {
+        assert_eq!(names("User-Name?"), ["name", "user", "user name"]);
+        assert_eq!(key_name("USER_NAME").as_deref(), Some("user name"));
+        assert_eq!(key_name("–!").as_deref(), None);
+        // A stop word alone is one only if it is all.
+        assert_eq!(names("what"), ["what"]);
+        assert_eq!(names("what now"), ["what now"]);
+        assert_eq!(names("what zebra"), ["zebra", "what zebra"]);
+        // The longest are the last.
+        let sizes: Vec<usize> = query("a b c d").keys.iter().map(|key| key.words).collect();
+        assert!(sizes.is_sorted());
+    }
+
+    #[test]
+    fn keys_are_looked_for_in_a_query_of_64_words_and_no_longer() {
+        let longest = |number| {
+            let asked = query(&numbered(number));
+            asked
+                .keys
+                .iter()
+                .map(|key| key.words)
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(longest(64), (1..=LONGEST_KEY).chain([64]).collect());
+        assert_eq!(longest(65).len(), 0);
+    }
+
+    #[test]
+    fn of_too_many_terms_those_are_left_that_the_fewest_hold() {
+        let mut asked = query(&numbered(200));
+        // The number of each word is how many hold it; the first have a typing error.
+        let holding = |term: &str| {
+            let number = term.trim_matches(['w', 'q']).parse::<u64>().unwrap();
+            Ok::<_, ()>(if number < 10 { 0 } else { number })
+        };
+        asked.cut(holding).unwrap();
+        let expected: Vec<String> = (10..10 + TERMS).map(|i| format!("w{i}q")).collect();
+        assert_eq!(texts(&asked), expected);
+        assert_eq!(asked.left_out, 200 - TERMS);
+        // What nothing holds stays while there is room, and nothing is asked then.
+        let mut asked = query(&numbered(TERMS));
+        asked.cut(|_| Err(())).unwrap();
+        assert_eq!((asked.terms.len(), asked.left_out), (TERMS, 0));
+        let mut asked = query(&numbered(TERMS + 1));
+        assert_eq!(asked.cut(|_| Err(())), Err(()));
+    }
+
+    #[test]
+    fn a_longest_query_is_held_to_so_many_terms_and_grams() {
+        let longest: String = numbered(32_000).chars().take(256 * 1024).collect();
+        let asked = query(&longest);
+        assert_eq!(asked.terms.len(), CONSIDERED);
+        assert_eq!(asked.words, asked.terms.len() + asked.left_out);
+        let grams: usize = asked.terms.iter().map(|term| term.grams.len()).sum();
+        assert_eq!(grams, GRAMS);
+        assert_eq!(asked.keys.len(), 0);
+        let run: String = ('\u{4e00}'..='\u{9fff}').collect();
+        assert_eq!(query(&run).terms.len(), CONSIDERED);
+    }
+
+    #[test]
+    fn nothing_but_marks_asks_for_nothing() {
+        for text in [
+            "",
+            " ",
+            "?!…—",
+            "\0\0",
+            "\u{200d}\u{fe0f}",
+            "\u{301}",
+            "\"\" «»",
+        ] {
+            assert_eq!(query(text), Query::default(), "{text:?}");
+        }
+    }
+}

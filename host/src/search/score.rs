@@ -191,3 +191,118 @@ pub(crate) fn bound(terms: f64) -> f64 {
 fn float(number: u64) -> f64 {
     number as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: Collection = Collection {
+        records: 1000,
+        terms: 16_000,
+    };
+
+    #[test]
+    fn a_gram_counts_that_a_thousand_hold_or_one_of_a_hundred() {
+        for (records, most) in [
+            (0, 1000),
+            (1, 1000),
+            (100_000, 1000),
+            (100_099, 1000),
+            (100_100, 1001),
+            (1_000_000, 10_000),
+        ] {
+            let collection = Collection { records, terms: 0 };
+            assert_eq!(collection.most_for_a_gram(), most, "{records}");
+        }
+    }
+
+    #[test]
+    fn a_class_of_length_is_half_a_doubling() {
+        let classes: Vec<u8> = [0, 1, 2, 3, 4, 6, 8, 1024].map(length_class).into();
+        assert_eq!(classes, [0, 0, 2, 3, 4, 5, 6, 20]);
+        assert_eq!(length_class(u64::MAX), LENGTHS - 1);
+        assert!((0..100_000).map(length_class).is_sorted());
+    }
+
+    #[test]
+    fn a_word_is_worth_what_bm25_says() {
+        // By hand: ln(1 + (1000 - 10 + 0.5) / (10 + 0.5)), of average length.
+        let rarity = (1.0_f64 + 990.5 / 10.5).ln();
+        let weighing = Weighing::term(SOME, TermKind::Stem, 10);
+        for often in [1.0, 2.0, 7.0] {
+            let expected = rarity * often * 1.4 / (often + 0.4);
+            let found = weighing.of(often as u32, length_class(16));
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+        // Twice as long as the average.
+        let expected = rarity * 1.4 / (1.0 + 0.4 * (0.3 + 0.7 * 2.0));
+        assert!((weighing.of(1, length_class(32)) - expected).abs() < 1e-12);
+        for (kind, part) in [(TermKind::Pair, 0.4), (TermKind::Character, 0.8)] {
+            let weight = Weighing::term(SOME, kind, 10).weight();
+            assert!((weight - part * rarity).abs() < 1e-12);
+        }
+        assert!((Weighing::prefix(SOME, 10).weight() - 0.4 * rarity).abs() < 1e-12);
+        assert!((Weighing::phrase(SOME, 10).weight() - 2.0 * rarity).abs() < 1e-12);
+        assert!((near(SOME, 10)(2) - 0.1 * rarity).abs() < 1e-12);
+    }
+
+    fn weighings(collection: Collection, holding: u64) -> [Weighing; 7] {
+        [
+            Weighing::term(collection, TermKind::Stem, holding),
+            Weighing::term(collection, TermKind::Pair, holding),
+            Weighing::term(collection, TermKind::Character, holding),
+            Weighing::gram(collection, holding, 0),
+            Weighing::gram(collection, holding, holding),
+            Weighing::prefix(collection, holding),
+            Weighing::phrase(collection, holding),
+        ]
+    }
+
+    #[test]
+    fn whatever_the_figures_a_score_is_more_than_nothing_and_below_its_bound() {
+        let numbers = [0, 1, 2, 1000, u64::from(u32::MAX)];
+        for records in numbers {
+            for terms in numbers {
+                let collection = Collection { records, terms };
+                // Also where an index holds more than it says.
+                for holding in numbers.into_iter().filter(|holding| *holding > 0) {
+                    for weighing in weighings(collection, holding) {
+                        for often in [1, 2, 100_000] {
+                            for class in 0..LENGTHS {
+                                let found = weighing.of(often, class);
+                                assert!(found > 0.0 && found.is_finite(), "{weighing:?}");
+                                assert!(found <= weighing.bound(), "{weighing:?}");
+                            }
+                        }
+                    }
+                    let near = near(collection, holding);
+                    assert!(near(1) > 0.0 && near(1).is_finite() && near(0) <= near(1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rarer_more_often_shorter_and_nearer_is_worth_more() {
+        for (rarer, more_common) in weighings(SOME, 3).iter().zip(&weighings(SOME, 900)) {
+            assert!(rarer.weight() > more_common.weight());
+            for class in 1..LENGTHS {
+                assert!(rarer.of(1, class - 1) > rarer.of(1, class));
+                assert!(rarer.of(2, class) > rarer.of(1, class));
+            }
+        }
+        assert!(near(SOME, 3)(1) > near(SOME, 3)(2));
+        // The grams of a word that nothing holds weigh the most.
+        let gram = |word| Weighing::gram(SOME, 10, word).weight();
+        assert!(gram(1) > gram(2));
+    }
+
+    #[test]
+    fn all_of_the_words_are_worth_more_than_some() {
+        assert!(with_all(1.0, 2, 2) > with_all(1.0, 1, 2));
+        assert!(with_all(1.0, 1, 2) > with_all(1.0, 0, 2));
+        for (found, words) in [(0, 0), (1, 1), (64, 3), (u32::MAX, usize::MAX)] {
+            assert!(with_all(1.0, found, words) <= bound(1.0));
+        }
+    }
+}

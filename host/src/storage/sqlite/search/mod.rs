@@ -97,6 +97,8 @@ impl Eq for Scored {}
 #[derive(Default)]
 struct Scores {
     blocks: BTreeMap<i64, Box<Block>>,
+    /// What those get on top of it all whose key the query names.
+    named: BTreeMap<i64, f64>,
 }
 
 struct Block {
@@ -142,11 +144,11 @@ impl Scores {
         for (number, block) in self.blocks {
             let first = number.saturating_mul(width);
             for (place, (score, held)) in (0_i64..).zip(block.scores.iter().zip(&block.words)) {
-                if *score > 0.0 {
-                    all.push(Scored {
-                        score: score::with_all(*score, held.count_ones(), words),
-                        seq: first.saturating_add(place),
-                    });
+                let seq = first.saturating_add(place);
+                let named = self.named.get(&seq).copied().unwrap_or(0.0);
+                if *score > 0.0 || named > 0.0 {
+                    let score = named + score::with_all(*score, held.count_ones(), words);
+                    all.push(Scored { score, seq });
                 }
             }
         }
@@ -351,7 +353,11 @@ impl Scoring<'_> {
             let found = self.ask(|db| index::with_key(db, &name.name))?;
             let words = f64::from(u32::try_from(name.words).unwrap_or(u32::MAX));
             for (scores, records) in self.files.iter_mut().zip(found) {
-                scores.add(None, records.into_iter().map(|seq| (seq, bound * words)));
+                // None of its words need be one that is scored.
+                scores.add(None, records.iter().map(|seq| (*seq, 0.0)));
+                scores
+                    .named
+                    .extend(records.into_iter().map(|seq| (seq, bound * words)));
             }
         }
         Ok(())
