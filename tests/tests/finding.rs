@@ -58,9 +58,14 @@ fn a_key_is_found_first_alone_and_within_a_question() {
 
 #[test]
 fn other_forms_of_an_english_word_are_found() {
-    let (_sandbox, session) = with(&[("a", "We deployed it on Monday."), ("b", "else")]);
+    let (_sandbox, session) = with(&[
+        ("a", "We deployed it on Monday."),
+        ("b", "Deploym deployi deploym"),
+        ("c", "else"),
+    ]);
     for query in ["deploy", "deploys", "deploying", "DEPLOYED"] {
-        assert_eq!(session.search(query), ["a"], "{query}");
+        // What only looks like it comes behind.
+        assert_eq!(session.search(query), ["a", "b"], "{query}");
     }
 }
 
@@ -81,6 +86,9 @@ fn typing_errors_and_an_unfinished_last_word_are_forgiven() {
     ] {
         assert_eq!(session.search(query), ["a"], "{query}");
     }
+    // Of a very short word nothing is left to tell by.
+    session.save("short", "plum");
+    assert!(session.search("plom").is_empty());
     // A part of a compound.
     assert_eq!(session.search("Etikettierung"), ["c"]);
     // With something behind it a word is finished.
@@ -89,6 +97,48 @@ fn typing_errors_and_an_unfinished_last_word_are_forgiven() {
     session.save("d", "The heliotrape needs water.");
     assert_eq!(session.search("heliotrope"), ["a", "d"]);
     assert_eq!(session.search("heliotrape"), ["d", "a"]);
+}
+
+#[test]
+fn marks_prefixes_and_blanks_that_people_leave_out_make_no_difference() {
+    let (_sandbox, session) = with(&[
+        ("hebrew", "שָׁלוֹם עוֹלָם"),
+        ("arabic", "مَرْحَبًا بِالْعَالَم"),
+        ("greek", "άνθρωπος"),
+        ("russian", "ёлка стоит"),
+        ("thai", "สวัสดีชาวโลก"),
+        ("japanese", "今日はしりとりをした"),
+        ("korean", "오늘 게임을 했다"),
+        ("chinese", "检查用户身份"),
+        ("symbols", "Prefers C++ 👍"),
+    ]);
+    for (key, queries) in [
+        ("hebrew", ["שלום", "בעולם"]),
+        ("arabic", ["مرحبا", "العالم"]),
+        ("greek", ["ΑΝΘΡΩΠΟΣ", "ανθρωπος"]),
+        ("russian", ["елка", "ЁЛКА"]),
+        ("thai", ["สวัสดี", "ชาว"]),
+        ("japanese", ["しり", "今日"]),
+        ("korean", ["게임", "오늘"]),
+        ("chinese", ["用户", "身份"]),
+        ("symbols", ["C++", "👍🏽"]),
+    ] {
+        for query in queries {
+            assert_eq!(session.search(query), [key], "{query}");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_found_in_a_question_of_64_words_and_no_longer() {
+    let name = "one two three four five six seven eight";
+    let (_sandbox, session) = with(&[
+        ("one/two/three/four/five/six/seven/eight", "words"),
+        ("else", &format!("{name} {name} {name} filler")),
+    ]);
+    let ask = |words: usize| format!("{name} {}", "filler ".repeat(words - 8));
+    assert!(session.search(&ask(64))[0].starts_with("one/"));
+    assert_eq!(session.search(&ask(65))[0], "else");
 }
 
 #[test]
