@@ -198,6 +198,7 @@ fn an_operators_command_makes_no_store_where_there_is_none() {
         &["review", "--json"],
         &["unused"],
         &["prune"],
+        &["reindex"],
         &["purge", "k", "--yes"],
         &["restore-record", "0123"],
         &["verify"],
@@ -441,6 +442,46 @@ fn a_prune_removes_what_had_its_time_and_a_dry_run_only_counts() {
 }
 
 #[test]
+fn a_reindex_repairs_an_index_that_verify_finds_wrong() {
+    let place = Place::new();
+    place.save("deploy", "on Tuesdays");
+    place.save("deploy", "on Wednesdays");
+    place.save_at("confidential", "salary", "ninetyfive thousand");
+    rusqlite::Connection::open(place.level_file("public"))
+        .and_then(|db| db.execute_batch("DELETE FROM memory_words_data; DELETE FROM memory_key"))
+        .expect("damaged");
+    let ran = place.run(["verify"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("Run `remora reindex`"), "{ran:?}");
+    let said = place.done(&["reindex"]);
+    let lines: Vec<Vec<&str>> = said
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines[0], ["AGENT", "LEVEL", "INDEXED"]);
+    assert_eq!(lines[1], ["default", "PUBLIC", "1"]);
+    assert_eq!(lines[2], ["default", "CONFIDENTIAL", "1"]);
+    assert!(
+        said.ends_with("Indexed 2 records of 2 levels anew.\n"),
+        "{said}"
+    );
+    place.done(&["verify"]);
+    assert!(place.done(&["search", "wednesday"]).contains("Wednesdays"));
+    let report = place.json(&["--agent", "default", "reindex"]);
+    assert_eq!(
+        report,
+        json!({ "levels": [
+            { "agent": "default", "level": "PUBLIC", "records": 1 },
+            { "agent": "default", "level": "CONFIDENTIAL", "records": 1 },
+        ] })
+    );
+    let trail = place.done(&["audit"]);
+    assert_eq!(trail.matches("reindex").count(), 4, "{trail}");
+    let ran = place.run(["--agent", "nobody", "reindex"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+}
+
+#[test]
 fn a_purge_is_refused_where_nobody_can_be_asked() {
     let place = Place::new();
     place.save("salary", "ninetyfive thousand");
@@ -675,6 +716,45 @@ fn a_doctor_names_what_is_wrong_and_its_remedy() {
 }
 
 #[test]
+fn a_doctor_tells_who_indexed_a_file_and_points_to_the_reindex() {
+    let place = Place::new();
+    place.save("deploy", "words");
+    let set = |name: &str| {
+        let db = rusqlite::Connection::open(place.level_file("public")).expect("opened");
+        db.execute("UPDATE meta SET value = ?1 WHERE name = 'analyser'", [name])
+            .expect("changed");
+    };
+    let versions = |ran: &Ran| -> Value {
+        let report = ran.json();
+        let findings = report["findings"].as_array().expect("findings");
+        let of = |finding: &&Value| finding["check"] == "versions";
+        findings.iter().find(of).cloned().unwrap_or_default()
+    };
+    let own = place.run(["--json", "doctor"]);
+    assert_eq!(versions(&own), Value::Null);
+    let name = own.json()["schemas"][0]["analyser"].clone();
+    assert_eq!(own.json()["schemas"][0]["current_analyser"], name);
+    set("remora 0");
+    let ran = place.run(["--json", "doctor"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let found = versions(&ran);
+    assert_eq!(found["grade"], "note", "{found}");
+    assert!(found["what"].to_string().contains("remora 0"), "{found}");
+    assert!(
+        found["remedy"].to_string().contains("remora reindex"),
+        "{found}"
+    );
+    // Nothing was indexed meanwhile.
+    assert_eq!(versions(&place.run(["--json", "doctor"])), found);
+    set("remora 999");
+    let ran = place.run(["--json", "doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let found = versions(&ran);
+    assert_eq!(found["grade"], "error", "{found}");
+    assert!(found["what"].to_string().contains("remora 999"), "{found}");
+}
+
+#[test]
 fn a_doctor_looks_at_a_store_that_cannot_be_opened() {
     let place = Place::new();
     place.save("deploy", "words");
@@ -774,6 +854,7 @@ fn a_backup_is_used_as_a_store_by_no_command() {
         &["stats"],
         &["unused"],
         &["prune"],
+        &["reindex"],
         &["purge", "deploy", "--yes"],
         &["backup", "backups"],
         &["export"],

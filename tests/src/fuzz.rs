@@ -606,9 +606,7 @@ impl<D: Door> Run<D> {
         let by_key = random.below(10) == 0 || known.is_empty();
         let query = if by_key {
             key
-        } else if content.len() < 300 && random.below(3) == 0 {
-            content
-        } else if random.below(40) == 0 {
+        } else if (content.len() < 300 && random.below(3) == 0) || random.below(40) == 0 {
             content
         } else {
             let from = random.index(known.len());

@@ -1,4 +1,4 @@
-//! What the README says of a search, through the component. How often it is right on
+//! What a search finds and what comes first, through the component. How often it is right on
 //! real questions, the benchmark `search` tells; what went wrong elsewhere is in
 //! [`field_cases`](crate::field_cases).
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::console::Console;
 use super::globals::Globals;
+use super::operator::progress::Line;
 
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
@@ -20,6 +21,7 @@ pub(crate) struct Context<'a> {
     pub(crate) console: Console<'a>,
     plugin: Option<Arc<Plugin>>,
     store: Option<PathBuf>,
+    serving: bool,
 }
 
 impl<'a> Context<'a> {
@@ -29,6 +31,7 @@ impl<'a> Context<'a> {
             console,
             plugin,
             store: None,
+            serving: false,
         }
     }
 
@@ -58,11 +61,24 @@ impl<'a> Context<'a> {
             Ok(mut entries) => entries.next().is_none(),
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        let store = SqliteStorage::open(&folder, SqliteOptions::default())?;
+        let store = SqliteStorage::open(&folder, self.sqlite_options())?;
         if new {
             self.say(&format!("a new store was made in {}.", store.location()));
         }
         Ok(store)
+    }
+
+    /// How a store is opened here: where a person watches, long work that comes with
+    /// it shows how far it is. A server must not wait for whoever watches; it logs.
+    pub(crate) fn sqlite_options(&self) -> SqliteOptions {
+        let options = SqliteOptions::default();
+        if self.serving {
+            return options;
+        }
+        options.watch(|| {
+            let mut line = Line::new();
+            Box::new(move |progress| line.tell(&progress))
+        })
     }
 
     /// A note before a command does its work, which it does whether or not anybody
@@ -133,6 +149,7 @@ impl<'a> Context<'a> {
 
     /// The session that a server serves: named, or else ended with it.
     pub(crate) fn serving_session(&mut self, ephemeral: bool) -> anyhow::Result<Session> {
+        self.serving = true;
         let allowed = "serve --session NAME keeps the session under its name: a client that \
                        starts the server again finds it at the level it had reached. \
                        serve --ephemeral starts a new one every time, at --taint or else \

@@ -111,49 +111,54 @@ impl Query {
         seen_words: &mut BTreeSet<String>,
         seen_grams: &mut BTreeSet<String>,
     ) {
-        seen_words.insert(token.text.clone());
-        let word = seen_words.len().saturating_sub(1);
+        let mut terms: Vec<Term> = Vec::new();
         let mut stem = None;
-        analyser.words(token, |term| {
+        analyser.words(token, |text| {
             let kind = match token.kind {
                 Kind::Word => TermKind::Stem,
-                Kind::Run if term.chars().nth(1).is_some() => TermKind::Pair,
+                Kind::Run if text.chars().nth(1).is_some() => TermKind::Pair,
                 Kind::Run => TermKind::Character,
             };
             if kind == TermKind::Stem {
-                stem = Some(term.to_owned());
+                stem = Some(text.to_owned());
             }
             // One sign of a syllabary tells nothing, if there are others.
-            if kind == TermKind::Character && term != token.text && term.starts_with(is_kana) {
+            if kind == TermKind::Character && text != token.text && text.starts_with(is_kana) {
                 return;
             }
-            if !seen.insert((kind, term.to_owned())) {
-                return;
-            }
-            if self.terms.len() >= CONSIDERED {
-                self.left_out = self.left_out.saturating_add(1);
-                return;
-            }
-            self.terms.push(Term {
-                text: term.to_owned(),
+            terms.push(Term {
+                text: text.to_owned(),
                 kind,
-                word,
-                behind: behind
-                    .take()
-                    .filter(|other| kind == TermKind::Stem && other != term),
+                word: 0,
+                behind: None,
                 grams: Vec::new(),
             });
         });
-        if let (Some(term), Some(stem)) = (self.terms.last_mut(), &stem)
-            && term.text == *stem
-        {
-            analyser.grams(token, |gram| {
-                if seen_grams.len() < GRAMS && seen_grams.insert(gram.to_owned()) {
-                    term.grams.push(gram.to_owned());
-                }
-            });
+        let before = std::mem::replace(behind, stem.clone());
+        // Said again, also in another form, it is no other word.
+        if !seen_words.insert(stem.unwrap_or_else(|| token.text.clone())) {
+            return;
         }
-        *behind = stem;
+        let word = seen_words.len().saturating_sub(1);
+        for mut term in terms {
+            if !seen.insert((term.kind, term.text.clone())) {
+                continue;
+            }
+            if self.terms.len() >= CONSIDERED {
+                self.left_out = self.left_out.saturating_add(1);
+                continue;
+            }
+            term.word = word;
+            if term.kind == TermKind::Stem {
+                term.behind.clone_from(&before);
+                analyser.grams(token, |gram| {
+                    if seen_grams.len() < GRAMS && seen_grams.insert(gram.to_owned()) {
+                        term.grams.push(gram.to_owned());
+                    }
+                });
+            }
+            self.terms.push(term);
+        }
     }
 
     /// Leaves out all but the terms that the fewest records hold, where there are

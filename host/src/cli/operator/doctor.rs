@@ -35,6 +35,8 @@ const LEFT_BEHIND: Duration = Duration::from_secs(10 * 60);
 const EPOCH: i64 = 1_735_689_600_000;
 /// Days that a session may go unchanged before it is mentioned.
 const STALE_DAYS: i64 = 90;
+/// What brings a file up to date at once.
+const REINDEX: &str = "`remora reindex`";
 /// Milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -470,6 +472,8 @@ fn inside(
             "file": path,
             "schema": inside.schema,
             "current": inside.current_schema,
+            "analyser": inside.analyser,
+            "current_analyser": inside.current_analyser,
         }));
         if inside.schema < inside.current_schema {
             findings.add(
@@ -479,8 +483,10 @@ fn inside(
                     "{path} has schema {}, and this Remora writes {}",
                     inside.schema, inside.current_schema
                 ),
-                "It is brought up to date when it is next written; older programs can't read it \
-                 then",
+                format!(
+                    "It is brought up to date when it is next used, or now by {REINDEX}; older \
+                     programs can't read it then"
+                ),
             );
         } else if inside.schema > inside.current_schema {
             findings.add(
@@ -492,6 +498,30 @@ fn inside(
                 ),
                 "Use the Remora that wrote it, or a later one",
             );
+        } else if let (false, Some(found), Some(own)) = (
+            inside.is_indexed(),
+            &inside.analyser,
+            &inside.current_analyser,
+        ) {
+            let what = format!(
+                "{path} was indexed by the analyser \"{}\", and this Remora has \"{own}\"",
+                found.escape_debug()
+            );
+            if inside.newer_analyser {
+                findings.add(
+                    Grade::Error,
+                    "versions",
+                    what,
+                    "Use the Remora that wrote it, or a later one",
+                );
+            } else {
+                findings.add(
+                    Grade::Note,
+                    "versions",
+                    what,
+                    format!("It is indexed again when it is next used, or now by {REINDEX}"),
+                );
+            }
         }
         if !inside.journal_mode.eq_ignore_ascii_case("wal") {
             findings.add(
@@ -524,7 +554,7 @@ fn waiting(storage: &SqliteStorage, kept: &[Kept], now: Instant, findings: &mut 
     // Counting would bring an older file up to date, and a doctor changes nothing.
     let counts = |file: &&Kept| {
         let inside = file.inside.as_ref();
-        inside.is_ok_and(|inside| inside.schema == inside.current_schema)
+        inside.is_ok_and(|inside| inside.schema == inside.current_schema && inside.is_indexed())
     };
     let agents: BTreeSet<&str> = kept
         .iter()

@@ -14,9 +14,10 @@ mod digest;
 mod doctor;
 mod export;
 mod import;
-mod progress;
+pub(super) mod progress;
 mod prune;
 mod purge;
+mod reindex;
 mod restore;
 mod restore_record;
 mod review;
@@ -31,7 +32,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use remora_host::storage::SqliteStorage;
-use remora_host::storage::sqlite::SqliteOptions;
 use remora_host::{Clock as _, Error, ErrorKind, Instant, SystemClock};
 use serde::Serialize;
 
@@ -58,6 +58,8 @@ pub(crate) enum OperatorCommand {
     RestoreRecord(restore_record::RestoreRecordArgs),
     /// Check that everything is still as it was written
     Verify(verify::VerifyArgs),
+    /// Build the search index anew
+    Reindex(reindex::ReindexArgs),
     /// Look for what endangers the store, and say what to do about it
     Doctor(doctor::DoctorArgs),
     /// Copy the store into a dated folder, while it is in use
@@ -84,6 +86,7 @@ pub(crate) fn run(context: &mut Context<'_>, command: OperatorCommand) -> anyhow
         OperatorCommand::Purge(args) => purge::run(context, args),
         OperatorCommand::RestoreRecord(args) => restore_record::run(context, &args),
         OperatorCommand::Verify(args) => verify::run(context, &args),
+        OperatorCommand::Reindex(args) => reindex::run(context, &args),
         OperatorCommand::Doctor(args) => doctor::run(context, &args),
         OperatorCommand::Backup(args) => backup::run(context, &args),
         OperatorCommand::Restore(args) => restore::run(context, &args),
@@ -128,7 +131,7 @@ fn storage(context: &mut Context<'_>, command: &str) -> Result<SqliteStorage, Er
 /// The same, for a command that has a use for some of these options.
 fn open_existing(context: &mut Context<'_>) -> Result<SqliteStorage, Error> {
     let folder = existing(context)?;
-    SqliteStorage::open(&folder, SqliteOptions::default())
+    SqliteStorage::open(&folder, context.sqlite_options())
 }
 
 /// The folder of a store that is there.

@@ -46,7 +46,15 @@ pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<E
     let exit = tell(
         context,
         &found,
-        "Restore a backup that is sound, or `remora purge` what can't be read.",
+        if found
+            .findings
+            .iter()
+            .all(|finding| finding.check == "index")
+        {
+            "Run `remora reindex`: an index is made of the records, which are sound."
+        } else {
+            "Restore a backup that is sound, or `remora purge` what can't be read."
+        },
     )?;
     if !found.is_sound() && !context.globals.json {
         context.console.note(DOCTOR)?;

@@ -33,6 +33,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::Watch;
 use super::fault::{Fault, Place};
 use super::layout::{Identity, check_beside, identity, way_to};
 use super::schema::Kind;
@@ -148,12 +149,21 @@ pub(super) fn check_version() -> Result<(), Error> {
 }
 
 /// Opens files, and keeps open ones for the next call.
-#[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<Vec<Link>>,
     sealer: Arc<Sealer>,
     busy_timeout: Duration,
     began: Instant,
+    watch: Option<Watch>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("idle", &self.idle)
+            .field("busy_timeout", &self.busy_timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Pool {
@@ -163,7 +173,14 @@ impl Pool {
             sealer,
             busy_timeout,
             began: Instant::now(),
+            watch: None,
         }
+    }
+
+    /// With somebody who is told of a file that is indexed again.
+    pub(super) fn watched(mut self, watch: Option<Watch>) -> Self {
+        self.watch = watch;
+        self
     }
 
     /// Opens a file. None when there is none.
@@ -323,7 +340,7 @@ impl Pool {
     pub(super) fn maintain(&self, path: &Path, kind: &Kind<'_>) -> Result<(), Fault> {
         let mut db = self.connect(path, Mode::Write)?;
         self.switch_to_wal(&db)?;
-        kind.migrate(&mut db, &self.sealer)?;
+        kind.migrate(&mut db, &self.sealer, self.watch.as_ref())?;
         // Closing says nothing of what fails then, so it is done by name.
         db.close().map_err(|(_, error)| error)?;
         Ok(())

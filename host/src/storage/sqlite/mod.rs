@@ -70,6 +70,11 @@ use usage::Usage;
 /// saved.
 pub type Ids = Arc<dyn Fn() -> [u8; 16] + Send + Sync>;
 
+/// Is called where long work begins that nobody asked for: a file that another
+/// analyser indexed is indexed again. What it returns is told how far that has come,
+/// and dropped at its end.
+pub type Watch = Arc<dyn Fn() -> Box<dyn FnMut(operator::Progress)> + Send + Sync>;
+
 /// How a store behaves.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -82,6 +87,8 @@ pub struct SqliteOptions {
     /// How long to wait for another process's lock, unless the call's deadline
     /// comes first.
     pub busy_timeout: Duration,
+    /// Who is told of long work that nobody asked for. None: the log alone.
+    pub watch: Option<Watch>,
 }
 
 impl Default for SqliteOptions {
@@ -90,6 +97,7 @@ impl Default for SqliteOptions {
             ids: None,
             page_rows: None,
             busy_timeout: Duration::from_secs(5),
+            watch: None,
         }
     }
 }
@@ -106,6 +114,16 @@ impl SqliteOptions {
     #[must_use]
     pub fn page_rows(mut self, rows: usize) -> Self {
         self.page_rows = Some(rows);
+        self
+    }
+
+    /// With somebody who is told of long work that nobody asked for.
+    #[must_use]
+    pub fn watch(
+        mut self,
+        watch: impl Fn() -> Box<dyn FnMut(operator::Progress)> + Send + Sync + 'static,
+    ) -> Self {
+        self.watch = Some(Arc::new(watch));
         self
     }
 
@@ -176,7 +194,8 @@ impl SqliteStorage {
         let layout = Layout::open(root)?;
         let (secret, new) = layout.secret()?;
         let sealer = Arc::new(Sealer::new(&secret));
-        let pool = Pool::new(Arc::clone(&sealer), options.busy_timeout);
+        let pool =
+            Pool::new(Arc::clone(&sealer), options.busy_timeout).watched(options.watch.clone());
         let path = layout.sessions();
         let place = Place::path(&path);
         if new {

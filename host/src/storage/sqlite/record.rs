@@ -113,6 +113,12 @@ impl Book<'_> {
 
     /// Writes a new record, and puts it into the index where it belongs there.
     pub(super) fn insert(&self, db: &Connection, record: &mut Record) -> Result<(), Fault> {
+        self.insert_row(db, record)?;
+        self.index(db, record)
+    }
+
+    /// Writes a new record, sealed. It gets its number.
+    pub(super) fn insert_row(&self, db: &Connection, record: &mut Record) -> Result<(), Fault> {
         record.seal = record.encode(self).finish().to_vec();
         db.prepare_cached(
             "INSERT INTO record (id, key, tags, origin, standing, source, session, version,
@@ -142,7 +148,7 @@ impl Book<'_> {
             record.content,
         ])?;
         record.seq = db.last_insert_rowid();
-        self.index(db, record)
+        Ok(())
     }
 
     /// Puts a record into the index, where it belongs there.

@@ -16,9 +16,11 @@
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
+use super::Watch;
 use super::event;
 use super::fault::Fault;
 use super::layout::LevelFile;
+use super::operator::{Progress, fault_point};
 use super::record::Book;
 use super::search::index;
 use crate::seal::{Purpose, Sealer};
@@ -311,7 +313,7 @@ CREATE TABLE session (
 const ANALYSER: &str = "analyser";
 
 /// The name of an analyser, if it is a later one of this program's than it has.
-fn newer_analyser(name: &str) -> Option<String> {
+pub(super) fn newer_analyser(name: &str) -> Option<String> {
     let number = |name: &str| {
         let (kind, number) = name.rsplit_once(' ')?;
         Some((kind.to_owned(), number.parse::<u64>().ok()?))
@@ -321,15 +323,33 @@ fn newer_analyser(name: &str) -> Option<String> {
     (kind == own && found > known).then(|| name.to_owned())
 }
 
-/// Indexes a file again, and says so.
-fn index_again(db: &Connection) -> Result<(), Fault> {
+/// Indexes a file again, and says so: to whoever watches, and in the log.
+fn index_again(db: &Connection, file: &LevelFile, watch: Option<&Watch>) -> Result<(), Fault> {
     const STEP: u64 = 10_000;
+    /// Between two tellings of how far it is.
+    const STRIDE: u64 = 64;
     let all = index::belonging(db)?;
-    tracing::info!("indexing {all} memories again");
+    if all < STEP {
+        tracing::info!("indexing {all} memories again");
+    } else {
+        // A server's log is all that a person may have to look at meanwhile.
+        tracing::warn!("indexing {all} memories again, as another analyser had; calls wait");
+    }
+    let mut tell = watch.map(|watch| watch());
+    let mut tell = |done| {
+        if let Some(tell) = &mut tell {
+            tell(Progress::of("index", file, done, all));
+        }
+    };
+    tell(0);
     index::rebuild(db, |done| {
-        if done % STEP == 0 {
+        if done.is_multiple_of(STRIDE) || done == all {
+            tell(done);
+        }
+        if done.is_multiple_of(STEP) {
             tracing::info!("indexed {done} of {all} memories");
         }
+        fault_point("index-again");
     })
 }
 
@@ -513,13 +533,22 @@ impl<'a> Kind<'a> {
     }
 
     /// Brings a file to the schema that this program writes, and its index to the
-    /// analyser that it has, in one exclusive transaction. Does nothing to a file that is there already, so that any
-    /// number of processes may ask at once.
-    pub(super) fn migrate(&self, db: &mut Connection, sealer: &Sealer) -> Result<(), Fault> {
+    /// analyser that it has, in one exclusive transaction. Does nothing to a file that
+    /// is there already, so that any number of processes may ask at once, and refuses
+    /// one that a newer program has brought further meanwhile.
+    pub(super) fn migrate(
+        &self,
+        db: &mut Connection,
+        sealer: &Sealer,
+        watch: Option<&Watch>,
+    ) -> Result<(), Fault> {
         let tx = db.transaction_with_behavior(TransactionBehavior::Exclusive)?;
         let version: i64 = tx.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
+        }
+        if version != 0 {
+            self.check_description(&tx, sealer, version)?;
         }
         if version == self.schema() && self.is_indexed(&tx, sealer)? {
             return Ok(());
@@ -540,8 +569,8 @@ impl<'a> Kind<'a> {
         {
             tx.execute_batch(step)?;
         }
-        if self.file.is_some() && version != 0 {
-            index_again(&tx)?;
+        if let (Some(file), true) = (self.file, version != 0) {
+            index_again(&tx, file, watch)?;
         }
         for (name, value) in self.description() {
             self.set_meta(&tx, sealer, name, &value)?;
@@ -550,6 +579,7 @@ impl<'a> Kind<'a> {
             event::begin(&tx, &Book { file, sealer })?;
         }
         tx.pragma_update(None, "user_version", self.schema())?;
+        fault_point("migrated");
         tx.commit()?;
         Ok(())
     }

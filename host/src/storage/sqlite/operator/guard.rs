@@ -59,6 +59,14 @@ impl SqliteStorage {
         if !found.is_sound() {
             return Ok(found);
         }
+        let note = |path: &str| {
+            // To look into it is to bring it up to date.
+            finding(
+                path,
+                "an older Remora wrote it: its files are those of its manifest, and what is in \
+                 them is checked when it is restored",
+            )
+        };
         let older = manifest.files.iter().find(|file| {
             let newest = if file.agent.is_some() {
                 LEVEL
@@ -69,17 +77,23 @@ impl SqliteStorage {
             file.schema.is_some_and(|schema| schema < newest)
         });
         if let Some(older) = older {
-            // To look into it is to bring it up to date.
-            found.notes.push(finding(
-                &older.path,
-                "an older Remora wrote it: its files are those of its manifest, and what is in \
-                 them is checked when it is restored",
-            ));
+            found.notes.push(note(&older.path));
             return Ok(found);
         }
-        Self::open_any(folder, options.clone())?
-            .operator(now)
-            .verify(None, progress)
+        let storage = Self::open_any(folder, options.clone())?;
+        let operator = storage.operator(now);
+        let root = storage.inner.layout.root();
+        let older = operator.inspect()?.into_iter().find(|kept| {
+            let inside = kept.inside.as_ref();
+            inside.is_ok_and(|inside| !inside.is_indexed() && !inside.newer_analyser)
+        });
+        if let Some(older) = older {
+            let path = Path::new(&older.path);
+            let path = path.strip_prefix(root).unwrap_or(path);
+            found.notes.push(note(&path.display().to_string()));
+            return Ok(found);
+        }
+        operator.verify(None, progress)
     }
 }
 

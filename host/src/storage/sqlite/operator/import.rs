@@ -39,6 +39,9 @@
 //! One line at a time is held in memory, of at most [`LINE_BYTES`]. A file stays
 //! open from batch to batch, so that what was read of its indexes, which each line
 //! asks in another place, is not read again.
+//!
+//! An index is written in many pieces, and a search looks into each. So where an
+//! import brought most of what a file holds, its index is put into one at the end.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -66,6 +69,7 @@ use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::{LevelFile, identity};
 use crate::storage::sqlite::record::{Book, Record};
 use crate::storage::sqlite::schema::Kind;
+use crate::storage::sqlite::search::index;
 use crate::storage::sqlite::stamp::Stamp;
 use crate::storage::{Draft, check_draft, check_key, check_source};
 
@@ -77,6 +81,9 @@ pub const LINE_BYTES: usize = 4 * 1024 * 1024;
 const BATCH_LINES: u64 = 2_000;
 /// Bytes of the lines of a batch.
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+
+/// An import that brings fewer records to a file leaves its index in its pieces.
+const MANY: i64 = 1_000;
 
 /// So many lines are told of, of those rejected and of those skipped; of more
 /// only the number.
@@ -332,6 +339,7 @@ impl Operator<'_> {
         }
         import.close()?;
         if import.report.complete {
+            import.compact()?;
             import.unmark()?;
         }
         Ok(import.report)
@@ -593,6 +601,28 @@ impl Import<'_, '_> {
         // Closing says nothing of what fails then, so it is done by name.
         let closed = batch.db.close();
         closed.map_err(|(_, error)| place.say(error.into()))
+    }
+
+    /// Puts the index of each file into one piece, where the import brought many
+    /// records, and half of what is there or more. Ahead of [`Self::unmark`], so
+    /// that an import that goes on after a crash still knows what it brought.
+    fn compact(&self) -> Result<(), Error> {
+        for (file, began) in self.before.values() {
+            if !began.marked {
+                continue;
+            }
+            let (brought, all) = self.operator.read(file, |db, _| {
+                Ok(db.query_row(
+                    "SELECT count(*) FILTER (WHERE seq > ?1), count(*) FROM record",
+                    [began.seq],
+                    |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+                )?)
+            })?;
+            if brought >= MANY && brought >= all.saturating_sub(brought) {
+                self.operator.change(file, |db, _| index::compact(db))?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the marks away, once all was imported.

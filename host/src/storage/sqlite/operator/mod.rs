@@ -14,6 +14,7 @@
 //! | `waiting` | what waits for a person is accepted or refused |
 //! | `inspect` | how each file is kept |
 //! | `verify` | whether everything is still as it was written |
+//! | `reindex` | the full-text index is built anew |
 //! | `audit` | the trail, and how its beginning is let go |
 //! | `backup` | a copy of the whole store, taken while it is in use |
 //! | `guard` | a backup is no store |
@@ -47,6 +48,7 @@ pub mod import;
 mod inspect;
 mod prune;
 mod purge;
+mod reindex;
 pub mod restore;
 mod stats;
 mod undelete;
@@ -59,6 +61,7 @@ pub use digest::{Change, DigestEntry};
 pub use inspect::{Inside, Kept};
 pub use prune::{LevelPruned, Prune};
 pub use purge::{LevelPurged, Purge};
+pub use reindex::LevelReindexed;
 pub use stats::{LevelStats, Unconfirmed};
 pub use undelete::Undeleted;
 pub use unused::Unused;

@@ -193,9 +193,12 @@ pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
 /// Builds the index anew from the records. `done` is told after each how many are
 /// in it. In the caller's transaction.
 pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {
+    // Pieces are put together once, at the end, and not again and again meanwhile.
     db.execute_batch(
         "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
          INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');
+         INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
          DELETE FROM memory_key;",
     )?;
     let mut number = 0_u64;
@@ -205,7 +208,15 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
         done(number);
         Ok(())
     })?;
-    compact(db)
+    compact(db)?;
+    // FTS5's own choice.
+    db.execute_batch(
+        "INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 4);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 4);
+         INSERT INTO memory_words (memory_words, rank) VALUES ('hashsize', 1048576);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('hashsize', 1048576);",
+    )?;
+    Ok(())
 }
 
 /// Puts the index into one piece, of the many that it is written in: a search looks

@@ -87,7 +87,7 @@ fn a_backup_is_a_dated_folder_with_every_file_the_key_and_a_manifest() {
         "remora-backup",
         "\"level\": \"CONFIDENTIAL\"",
         "\"agent\": \"main\"",
-        "\"schema\": 2",
+        "\"schema\": 3",
     ] {
         assert!(manifest.contains(word), "{manifest}");
     }

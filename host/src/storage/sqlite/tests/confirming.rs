@@ -147,7 +147,10 @@ fn confirming_changes_neither_version_nor_words_nor_index() {
     let index = |store: &Store| -> Vec<(i64, Vec<u8>)> {
         store
             .by_hand(P)
-            .prepare("SELECT id, block FROM memory_fts_data ORDER BY id")
+            .prepare(
+                "SELECT id, block FROM memory_words_data
+                 UNION ALL SELECT -id, block FROM memory_grams_data ORDER BY 1",
+            )
             .unwrap()
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
             .unwrap()

@@ -524,7 +524,7 @@ fn a_session_connection_can_do_nothing_but_its_work() {
             }
             db.query_row("PRAGMA data_version", [], |_| Ok(()))?;
             assert!(
-                db.execute("UPDATE memory_fts_data SET block = x''", [])
+                db.execute("UPDATE memory_words_data SET block = x''", [])
                     .is_err()
             );
             Ok(())
@@ -570,14 +570,16 @@ fn a_connection_has_every_setting() {
         };
         assert_eq!(found, value, "{pragma}");
     }
-    let secure: i64 = db
-        .query_row(
-            "SELECT v FROM memory_fts_config WHERE k = 'secure-delete'",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(secure, 1);
+    for index in ["memory_words", "memory_grams"] {
+        let secure: i64 = db
+            .query_row(
+                &format!("SELECT v FROM {index}_config WHERE k = 'secure-delete'"),
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        assert_eq!(secure, 1, "{index}");
+    }
 }
 
 #[test]

@@ -928,3 +928,77 @@ fn what_a_session_saved_before_an_import_went_on_is_not_hidden_by_what_is_gone()
     assert_eq!((report.edges.imported, report.edges.rejected), (0, 1));
     assert_eq!(keys(&store), ["a", "b"]);
 }
+
+/// How many pieces the index is written in, by FTS5's "structure" record
+/// (<https://sqlite.org/fts5.html#the_structure_record_format>).
+fn pieces(root: &Path, table: &str) -> u8 {
+    let path = root.join("agents/main/public.db");
+    let sql = format!("SELECT block FROM {table}_data WHERE id = 10");
+    let block: Vec<u8> = Connection::open(path)
+        .unwrap()
+        .query_row(&sql, [], |row| row.get(0))
+        .unwrap();
+    // Behind the cookie, the number of levels and that of segments.
+    assert!(block[4] < 0x80 && block[5] < 0x80);
+    block[5]
+}
+
+fn many(from: u32, number: u32) -> String {
+    let mut lines: Vec<Value> = (from..from + number)
+        .map(|number| record(number, &format!("key {number}"), &format!("word{number}")))
+        .collect();
+    lines.push(json!({
+        "type": "trailer", "records": number, "edges": 0, "stamps": 0, "usage": 0, "erased": 0,
+    }));
+    file(&lines)
+}
+
+#[test]
+fn where_an_import_brought_most_of_what_is_there_the_index_is_in_one_piece() {
+    const TABLES: [&str; 2] = ["memory_words", "memory_grams"];
+    let store = Store::new();
+    let root = store.root();
+    for number in 0..3 {
+        store.save(P, &format!("own {number}"), "words");
+    }
+    // One that does not come to its end leaves the index alone.
+    let text = many(1, 1_000);
+    let cut = text.rsplit_once(r#"{"type":"trailer""#).unwrap().0;
+    assert!(!store.import(cut).complete);
+    for table in TABLES {
+        assert!(pieces(&root, table) > 1, "{table}");
+    }
+    // Brought to its end it does, though all was there already: a crash is of no
+    // matter.
+    let found = crashes(&root, || assert!(store.import(&text).complete));
+    let (point, before) = &found[found.len() - 2];
+    assert_eq!(point, "before-commit");
+    let before = before.path().join("store");
+    verify(&before);
+    for root in [&before, &root] {
+        let storage = SqliteStorage::open(root, SqliteOptions::default()).unwrap();
+        let report = storage
+            .operator(at(300))
+            .import(
+                &mut Cursor::new(&text),
+                &ImportOptions::default(),
+                &mut |_| (),
+            )
+            .unwrap();
+        assert_eq!((report.records.imported, report.complete), (0, true));
+        for table in TABLES {
+            assert_eq!(pieces(root, table), 1, "{table}");
+        }
+        verify(root);
+    }
+    // And so does one that brings few, or less than was there.
+    for (from, number) in [(5_000, 10), (10_000, 1_000)] {
+        assert!(store.import(many(from, number)).complete);
+        for table in TABLES {
+            assert!(pieces(&root, table) > 1, "{table}");
+        }
+    }
+    verify(&root);
+    let found = store.user(P).search(P, "word777", 0, 9).unwrap().items;
+    assert_eq!(found[0].memory.key, "key 777");
+}

@@ -10,6 +10,7 @@ mod fixture;
 mod folder;
 mod history;
 mod import;
+mod indexing;
 mod migrating;
 mod model;
 mod operator;

@@ -1,5 +1,6 @@
 //! Saving and deleting.
 
+use super::super::search::index;
 use super::*;
 use crate::provenance::Standing;
 use crate::storage::{Filter, Presence};
@@ -94,7 +95,8 @@ fn dump(store: &Store) -> Vec<String> {
     let db = store.by_hand(P);
     [
         "SELECT quote(id) || quote(seal) || quote(updated_at) FROM record",
-        "SELECT quote(id) || quote(block) FROM memory_fts_data",
+        "SELECT quote(id) || quote(block) FROM memory_words_data",
+        "SELECT quote(id) || quote(block) FROM memory_grams_data",
     ]
     .into_iter()
     .flat_map(|sql| {
@@ -549,13 +551,9 @@ fn the_index_holds_just_what_stands() {
         .put(&draft("k2", "words apart"))
         .unwrap();
     let db = store.by_hand(P);
-    db.execute(
-        "INSERT INTO memory_fts (memory_fts, rank) VALUES ('integrity-check', 1)",
-        [],
-    )
-    .unwrap();
+    assert!(index::agrees(&db).unwrap());
     let rows = |sql: &str| -> i64 { db.query_row(sql, [], |row| row.get(0)).unwrap() };
-    assert_eq!(rows("SELECT count(*) FROM memory_fts_docsize"), 2);
+    assert_eq!(rows("SELECT count(DISTINCT doc) FROM memory_word_terms"), 2);
     assert_eq!(rows("SELECT count(*) FROM live_memory"), 2);
     let bad: Vec<String> = db
         .prepare("PRAGMA integrity_check")

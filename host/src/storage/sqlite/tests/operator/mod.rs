@@ -3,6 +3,7 @@
 mod looking;
 mod pruning;
 mod purging;
+mod reindexing;
 mod restoring;
 mod trail;
 mod verifying;
@@ -85,7 +86,10 @@ fn expiring(key: &str, day: i64) -> Draft {
 }
 
 /// Calls `work` while a copy is taken at every fault point.
-fn crashes<T>(store: &Store, work: impl FnOnce() -> T) -> (T, Vec<(String, PathBuf)>, PathBuf) {
+pub(super) fn crashes<T>(
+    store: &Store,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<(String, PathBuf)>, PathBuf) {
     let copies = folder().keep();
     let taken = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let (root, into, list) = (store.root(), copies.clone(), std::rc::Rc::clone(&taken));

@@ -96,8 +96,14 @@ fn the_index_is_right_whether_few_go_or_many() {
         let mut shelves = store.later(P, DAY);
         let found = shelves.search(P, "words going", 0, 100).unwrap();
         assert_eq!(found.items.len() as u64, staying);
-        let terms = store.rows(P, "SELECT count(*) FROM memory_terms WHERE term = 'go'");
-        assert_eq!(terms, 0);
+        let terms = |term: &str| {
+            let sql = format!("SELECT count(*) FROM memory_word_terms WHERE term = '{term}'");
+            store.rows(P, &sql)
+        };
+        assert_eq!(terms("go"), 0);
+        assert_eq!(terms("stay"), i64::try_from(staying).unwrap());
+        let grams = store.rows(P, "SELECT count(DISTINCT doc) FROM memory_gram_terms");
+        assert_eq!(grams, i64::try_from(staying).unwrap());
     }
 }
 

@@ -90,13 +90,80 @@ fn afterwards_no_file_holds_the_words() {
     );
     // Also the beginning that all of them share: terms are kept without what
     // they share with the one before.
-    assert_eq!(store.holding("quokk"), [] as [&str; 0]);
+    for part in ["quokk", "_quo", "uokk", "okka"] {
+        assert_eq!(store.holding(part), [] as [&str; 0], "{part}");
+    }
     assert_eq!(store.seen(C, C, "the quokkakey"), None);
     assert_eq!(store.rows(P, "SELECT count(*) FROM record"), 300);
     let found = store.agent(P).search(P, "plain", 0, 10).unwrap();
     assert_eq!(found.items.len(), 10);
     store.assert_sound();
     assert_eq!(store.verified().notes, []);
+}
+
+#[test]
+fn afterwards_no_file_holds_their_terms() {
+    let store = secretive();
+    // No word of the others shares four letters with these.
+    let secret = Draft {
+        content: "Zugzwangling wyvernfulness".to_owned(),
+        ..tagged("Jukebox Xylophage", &["vexquiltz"])
+    };
+    for level in [P, C] {
+        store.agent(level).put(&secret).unwrap();
+    }
+    let mut parts: BTreeSet<String> = BTreeSet::new();
+    for word in [
+        "zugzwangling",
+        "wyvernfulness",
+        "jukebox",
+        "xylophage",
+        "vexquiltz",
+    ] {
+        for start in 0..=word.len() - 4 {
+            parts.insert(word[start..start + 4].to_owned());
+        }
+    }
+    const LISTS: [&str; 3] = [
+        "SELECT term FROM memory_word_terms",
+        "SELECT term FROM memory_gram_terms",
+        "SELECT words FROM memory_key",
+    ];
+    let listed = |level: Level, part: &str| -> Vec<bool> {
+        let held = |list: &&str| {
+            let sql = format!("SELECT count(*) FROM ({list}) WHERE instr(term, '{part}')");
+            store.rows(
+                level,
+                &sql.replace("FROM (SELECT words", "FROM (SELECT words AS term"),
+            ) > 0
+        };
+        LISTS.iter().map(held).collect()
+    };
+    for level in [P, C] {
+        // The stems, and the words of the key as they are.
+        assert_eq!(listed(level, "zugzwangl"), [true, false, false]);
+        assert_eq!(listed(level, "wyvern"), [true, false, false]);
+        assert_eq!(listed(level, "jukebox xylophage"), [false, false, true]);
+        for part in &parts {
+            assert!(listed(level, part)[1], "{part}");
+        }
+    }
+    for part in ["zugzwangl", "jukebox xylophage"] {
+        assert!(!store.holding(part).is_empty(), "{part}");
+    }
+    purge(&store, &Purge::key("Jukebox Xylophage")).unwrap();
+    for part in &parts {
+        // Also as a beginning that terms share, and on a page that nothing uses.
+        assert_eq!(store.holding(part), [] as [&str; 0], "{part}");
+        for level in [P, C] {
+            assert_eq!(listed(level, part), [false; 3], "{part}");
+        }
+    }
+    // The others' are there as before.
+    assert_eq!(listed(P, "quokkatwo"), [true, false, false]);
+    assert_eq!(listed(P, "the quokkakey"), [false, false, true]);
+    assert_eq!(listed(P, "uokk"), [true, true, true]);
+    store.assert_sound();
 }
 
 #[test]

@@ -80,12 +80,34 @@ fn whatever_is_done_by_hand_is_found_and_said_where() {
             "index",
             "UPDATE record SET content = 'other' WHERE key = 'new'",
         ),
-        ("index", "DELETE FROM memory_fts_data WHERE id > 10"),
+        ("index", "DELETE FROM memory_words_data WHERE id > 10"),
+        ("index", "DELETE FROM memory_grams_data WHERE id > 10"),
+        ("index", "DELETE FROM memory_key WHERE words = 'new'"),
+        (
+            "index",
+            "UPDATE memory_key SET seq = 99 WHERE words = 'new'",
+        ),
         ("index", "DELETE FROM record WHERE key = 'new'"),
         (
             "index",
-            "INSERT INTO memory_fts (memory_fts, rowid, key, content, tags)
-             SELECT 'delete', seq, key, content, tags FROM record WHERE key = 'new'",
+            "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
+             SELECT 'delete', min(doc), 'new', 'word', 'a b' FROM memory_word_terms
+             WHERE term = 'new'",
+        ),
+        (
+            "index",
+            "INSERT INTO memory_words (rowid, key, content, tags)
+             SELECT 32 * seq, 'old', 'zebra', '' FROM record WHERE key = 'old'",
+        ),
+        (
+            "index",
+            "INSERT INTO memory_grams (memory_grams, rowid, grams)
+             SELECT 'delete', min(doc), min(term) FROM memory_gram_terms",
+        ),
+        (
+            "index",
+            "INSERT INTO memory_grams (rowid, grams)
+             SELECT 32 * seq, 'zeb' FROM record WHERE key = 'old'",
         ),
         ("tags", "DELETE FROM record_tag WHERE tag = 'a'"),
         ("tags", "UPDATE record_tag SET tag = 'c' WHERE tag = 'a'"),
@@ -250,17 +272,24 @@ fn what_is_no_agents_folder_is_noted() {
 }
 
 #[test]
-fn where_somebody_writes_the_index_alone_is_not_compared() {
+fn where_somebody_writes_the_index_is_compared_all_the_same() {
     let store = rich();
     let quick = SqliteOptions::default().busy_timeout(Duration::from_millis(20));
     let storage = SqliteStorage::open(&store.root(), quick).unwrap();
     let db = store.by_hand(P);
     db.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let verified = storage.operator(at(0)).verify(None, &mut quietly).unwrap();
-    assert_eq!(verified.findings, []);
-    assert_eq!(verified.notes.len(), 1);
+    db.execute_batch("DELETE FROM memory_key").unwrap();
+    let verify = || storage.operator(at(0)).verify(None, &mut quietly).unwrap();
+    let verified = verify();
+    assert_eq!((verified.findings, verified.notes), (vec![], vec![]));
+    db.execute_batch("COMMIT; BEGIN IMMEDIATE").unwrap();
+    let verified = verify();
+    assert_eq!(verified.findings.len(), 1, "{verified:?}");
     assert_eq!(
-        (verified.notes[0].check.as_str(), verified.notes[0].level),
+        (
+            verified.findings[0].check.as_str(),
+            verified.findings[0].level
+        ),
         ("index", Some(P))
     );
     db.execute_batch("ROLLBACK").unwrap();
@@ -291,7 +320,10 @@ fn reading_and_confirming_do_not_touch_the_index() {
         store
             .by_hand(P)
             .query_row(
-                "SELECT count(*), group_concat(hex(block)) FROM memory_fts_data",
+                "SELECT count(*), group_concat(hex(block))
+                 FROM (SELECT block FROM memory_words_data
+                       UNION ALL SELECT block FROM memory_grams_data
+                       UNION ALL SELECT words || ' ' || seq FROM memory_key)",
                 [],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
@@ -326,7 +358,15 @@ fn a_changed_schema_is_found_by_name() {
             "live_memory",
             "DROP VIEW live_memory; CREATE VIEW live_memory AS SELECT * FROM record",
         ),
-        ("memory_terms", "DROP TABLE memory_terms"),
+        ("memory_word_terms", "DROP TABLE memory_word_terms"),
+        ("memory_gram_terms", "DROP TABLE memory_gram_terms"),
+        ("memory_vocabulary", "DROP TABLE memory_vocabulary"),
+        ("memory_key", "DROP TABLE memory_key"),
+        (
+            "memory_grams",
+            "DROP TABLE memory_grams;
+             CREATE VIRTUAL TABLE memory_grams USING fts5 (grams, content = '')",
+        ),
         ("usage", "DROP TABLE usage"),
         ("extra", "CREATE TABLE extra (x)"),
         (
@@ -361,7 +401,11 @@ fn what_sqlite_keeps_for_itself_and_an_older_schema_are_no_change() {
     let store = rich();
     store
         .by_hand(P)
-        .execute_batch("ANALYZE; VACUUM; INSERT INTO memory_fts (memory_fts) VALUES ('rebuild')")
+        .execute_batch(
+            "ANALYZE; VACUUM;
+             INSERT INTO memory_words (memory_words) VALUES ('optimize');
+             INSERT INTO memory_grams (memory_grams) VALUES ('optimize')",
+        )
         .unwrap();
     store.assert_sound();
     fixture::first_schema().assert_sound();

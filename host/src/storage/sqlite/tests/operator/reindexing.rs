@@ -1,0 +1,182 @@
+//! Reindex.
+
+use super::*;
+use crate::storage::sqlite::operator::LevelReindexed;
+use crate::storage::sqlite::schema::Kind;
+
+fn reindex(store: &Store) -> Vec<LevelReindexed> {
+    store.operator(0).reindex(None, &mut quietly).unwrap()
+}
+
+fn filled() -> Store {
+    let store = Store::new();
+    for i in 0..90 {
+        store
+            .agent(P)
+            .put(&tagged(&format!("k{i}"), &["brief"]))
+            .unwrap();
+    }
+    store.save(C, "salary", "zebra");
+    store.save(C, "salary", "quagga");
+    store.save(C, "gone", "zebra");
+    store.delete(C, "gone");
+    store
+}
+
+fn found(store: &Store, query: &str) -> usize {
+    let mut shelves = store.agent(C);
+    [P, C]
+        .into_iter()
+        .map(|level| shelves.search(level, query, 0, 1000).unwrap().items.len())
+        .sum()
+}
+
+#[test]
+fn a_damaged_index_is_built_anew() {
+    for damage in [
+        "DELETE FROM memory_words_data WHERE id > 10",
+        "DELETE FROM memory_grams_data",
+        "UPDATE memory_words_data SET block = x'00'",
+        "UPDATE memory_grams_data SET block = zeroblob(length(block))",
+        "DELETE FROM memory_key",
+        "INSERT INTO memory_words (rowid, content) VALUES (99, 'unicorn')",
+        "INSERT INTO memory_grams (memory_grams) VALUES ('delete-all')",
+    ] {
+        let store = filled();
+        let before = store.verified().records;
+        store.by_hand(P).execute_batch(damage).unwrap();
+        let findings = store.verified().findings;
+        assert!(!findings.is_empty(), "{damage}");
+        for finding in &findings {
+            let is = (finding.check.as_str(), finding.level);
+            assert_eq!(is, ("index", Some(P)), "{damage}: {finding:?}");
+        }
+        let done: Vec<(Level, u64)> = reindex(&store)
+            .iter()
+            .map(|level| (level.level, level.records))
+            .collect();
+        assert_eq!(done, [(P, 90), (C, 1)]);
+        store.assert_sound();
+        assert_eq!(store.verified().records, before);
+        assert_eq!(found(&store, "words"), 90, "{damage}");
+        assert_eq!(found(&store, "k77"), 1, "{damage}");
+        assert_eq!(found(&store, "unicorn"), 0);
+        store.save(P, "later", "words");
+        store.assert_sound();
+    }
+}
+
+#[test]
+fn what_an_older_analyser_indexed_is_indexed_anew() {
+    let store = filled();
+    let inner = &store.storage.inner;
+    let file = inner.layout.level("main", P);
+    let kind = Kind::level(&file);
+    let db = store.by_hand(P);
+    kind.set_meta(&db, &inner.sealer, "analyser", "remora 0")
+        .unwrap();
+    // It knew other words.
+    db.execute_batch(
+        "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
+         INSERT INTO memory_words (rowid, content) VALUES (33, 'unicorn')",
+    )
+    .unwrap();
+    let storage = SqliteStorage::open(&store.root(), SqliteOptions::default()).unwrap();
+    let done = storage.operator(at(0)).reindex(None, &mut quietly).unwrap();
+    assert_eq!(done[0].records, 90);
+    assert!(kind.check(&db, &inner.sealer).unwrap());
+    store.assert_sound();
+    assert_eq!(found(&store, "words"), 90);
+    assert_eq!(found(&store, "unicorn"), 0);
+}
+
+#[test]
+fn each_level_is_told_of_its_own_and_how_far_it_is() {
+    let store = filled();
+    let mut heard = Vec::new();
+    let mut hear = |progress: Progress| {
+        assert_eq!(progress.step, "reindex");
+        heard.push((progress.level.unwrap(), progress.done, progress.total));
+    };
+    store.operator(0).reindex(Some("main"), &mut hear).unwrap();
+    assert_eq!(
+        heard,
+        [(P, 0, 90), (P, 64, 90), (P, 90, 90), (C, 0, 1), (C, 1, 1)]
+    );
+    let line = |text: &str| [("reindex".to_owned(), text.to_owned())];
+    assert_eq!(store.told(P), line("records=90"));
+    assert_eq!(store.told(C), line("records=1"));
+    let error = store
+        .operator(0)
+        .reindex(Some("nobody"), &mut quietly)
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_index_is_in_one_piece_afterwards() {
+    let store = filled();
+    let pieces = |table: &str| {
+        let sql = format!("SELECT count(DISTINCT segid) FROM {table}_idx");
+        store.rows(P, &sql)
+    };
+    assert!(pieces("memory_words") > 1);
+    reindex(&store);
+    assert_eq!((pieces("memory_words"), pieces("memory_grams")), (1, 1));
+}
+
+#[test]
+fn a_crash_in_the_middle_leaves_the_index_as_it_was() {
+    let store = filled();
+    store
+        .by_hand(P)
+        .execute("DELETE FROM memory_key WHERE words = 'k77'", [])
+        .unwrap();
+    let (_, copies, folder) = crashes(&store, || reindex(&store));
+    let points: Vec<&str> = copies.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        points,
+        [
+            "reindex",
+            "reindex",
+            "before-commit",
+            "reindex",
+            "before-commit"
+        ]
+    );
+    for (number, (name, copy)) in copies.iter().enumerate() {
+        let storage = SqliteStorage::open(copy, SqliteOptions::default()).unwrap();
+        let operator = storage.operator(at(0));
+        let findings = operator.verify(None, &mut quietly).unwrap().findings;
+        // Until the first level is done, it is as it was.
+        let wrong = usize::from(number <= 2);
+        assert_eq!(findings.len(), wrong, "{name}: {findings:?}");
+        operator.reindex(None, &mut quietly).unwrap();
+        let verified = operator.verify(None, &mut quietly).unwrap();
+        assert_eq!(verified.findings, [], "{name}");
+    }
+    store.assert_sound();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn nothing_but_the_index_and_the_trail_changes() {
+    let store = filled();
+    let kept = || {
+        let sql = "SELECT group_concat(r) FROM (
+                       SELECT seq || hex(seal) || content AS r FROM record
+                       UNION ALL SELECT tag || key || seq FROM record_tag
+                       UNION ALL SELECT name || value FROM meta WHERE name <> 'audit_head')";
+        [P, C].map(|level| {
+            store
+                .by_hand(level)
+                .query_row(sql, [], |row| row.get::<_, String>(0))
+                .unwrap()
+        })
+    };
+    let before = kept();
+    reindex(&store);
+    reindex(&store);
+    assert_eq!(kept(), before);
+    store.assert_sound();
+}
