@@ -417,6 +417,11 @@ impl Door for Tools {
     }
 }
 
+/// As much of a text as a message has room for.
+fn head(text: &str) -> &str {
+    &text[..text.floor_char_boundary(400)]
+}
+
 struct Run<D> {
     door: D,
     saved: BTreeMap<(usize, String), Document>,
@@ -469,7 +474,11 @@ impl<D: Door> Run<D> {
             Taken::Refused(code) => {
                 // Blank content is the tools' own refusal.
                 let blank = document.content.trim().is_empty();
-                assert!(due || blank, "{code}: {key:?} {document:?}");
+                assert!(
+                    due || blank,
+                    "{code}: {key:?} {:?}",
+                    head(&document.content)
+                );
                 self.tally.refused += 1;
             }
         }
@@ -504,7 +513,7 @@ impl<D: Door> Run<D> {
                 self.tally.queries += 1;
             }
             Taken::Refused(code) => {
-                assert!(due, "{code}: {} bytes, {text:.200?}", text.len());
+                assert!(due, "{code}: {} bytes, {:?}", text.len(), head(&text));
                 self.tally.refused += 1;
             }
         }
@@ -636,12 +645,13 @@ impl<D: Door> Run<D> {
                     .any(|hit| hit.level == level && hit.key == *key);
                 assert!(
                     there || !whole,
-                    "{key:?} is not found by its own {query:.400?} of {} bytes",
+                    "{key:?} is not found by its own {:?} of {} bytes",
+                    head(query),
                     content.len()
                 );
                 self.tally.own += 1;
             }
-            Taken::Refused(code) => panic!("{code}: {query:.400?}"),
+            Taken::Refused(code) => panic!("{code}: {:?}", head(query)),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! - [`concurrency`]: processes at once;
 //! - [`killed`]: an operator's commands that are killed on the way;
 //! - [`field_cases`]: what went wrong elsewhere;
+//! - [`finding`]: what a search finds first;
 //! - [`fuzz`]: searches of random documents.
 
 #![expect(
@@ -23,6 +24,7 @@
 mod concurrency;
 mod contract;
 mod field_cases;
+mod finding;
 mod fuzz;
 mod gate;
 mod generous;

@@ -35,7 +35,11 @@ fn main() {
                 scope.spawn(|| {
                     while tally.lock().expect("no panic").inputs() < inputs {
                         let done = batch(way, next.fetch_add(1, Ordering::Relaxed));
-                        tally.lock().expect("no panic").add(&done);
+                        let mut tally = tally.lock().expect("no panic");
+                        tally.add(&done);
+                        if tally.stores % 100 == 0 {
+                            eprintln!("{way:?}: {} of {inputs}", tally.inputs());
+                        }
                     }
                 });
             }
