@@ -99,7 +99,8 @@ Examples:
   remora search 'rm -rf' --max-results 3
   remora search -- -band              a word that begins with a hyphen")]
 pub(crate) struct SearchArgs {
-    /// Plain words or a whole question; there is no query syntax
+    /// Plain words or a whole question; quotes prefer what has them side by side, and
+    /// there is no other syntax
     #[arg(required = true)]
     words: Vec<String>,
     /// The most results: 1 to 100 [default: 10]

@@ -26,10 +26,12 @@
 
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization as _;
-use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+use unicode_normalization::char::{
+    canonical_combining_class, decompose_compatible, is_combining_mark,
+};
 
 /// Which analyser this is. A file's `meta` says by which one it was indexed.
-pub const VERSION: &str = "remora 1";
+pub const VERSION: &str = "remora 2";
 
 /// Characters of the longest word. A longer run of letters is cut into words of so
 /// many. What only continues a character is not counted, and twice as many are kept.
@@ -312,14 +314,38 @@ impl Walk<'_> {
         if class != Class::Mark {
             self.class = class;
         }
-        if !continues {
-            self.length = self.length.saturating_add(1);
-        } else if self.continued < MOST_CONTINUED {
-            self.continued = self.continued.saturating_add(1);
+        if continues {
+            self.go_on(c);
         } else {
-            return;
+            self.length = self.length.saturating_add(1);
+            self.folded.push(c);
         }
-        self.folded.push(c);
+    }
+
+    /// Takes a mark in, where it stands in the canonical order: of too many the same
+    /// ones are left out, in whatever order a text has them.
+    fn go_on(&mut self, c: char) {
+        let class = canonical_combining_class(c);
+        let behind = self
+            .folded
+            .char_indices()
+            .rev()
+            .take_while(|(_, before)| canonical_combining_class(*before) > class && class != 0)
+            .last();
+        let is_full = self.continued >= MOST_CONTINUED;
+        match behind {
+            Some((at, _)) => {
+                self.folded.insert(at, c);
+                if is_full {
+                    self.folded.pop();
+                }
+            }
+            None if is_full => return,
+            None => self.folded.push(c),
+        }
+        if !is_full {
+            self.continued = self.continued.saturating_add(1);
+        }
     }
 
     /// Takes something that is not seen into the range of the token at hand.

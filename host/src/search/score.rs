@@ -39,7 +39,7 @@ const GRAM_RARITY: f64 = 0.4;
 /// The rarity at which it counts as in BM25.
 const USUAL_RARITY: f64 = 5.0;
 /// What a word in the key counts as, in words of the content.
-pub(crate) const KEY_COUNT: u32 = 1;
+pub(crate) const KEY_COUNT: u32 = 2;
 
 /// Grams that are in more than one record of so many tell nothing, unless there
 /// are few records.

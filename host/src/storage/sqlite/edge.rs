@@ -43,6 +43,13 @@ impl EdgeRow {
     }
 }
 
+macro_rules! insert {
+    () => {
+        "INSERT INTO edge (old_id, new_id, old_level, at, session, seal)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+    };
+}
+
 impl Book<'_> {
     fn some_edges(&self, db: &Connection, sql: &str, id: &str) -> Result<Vec<EdgeRow>, Fault> {
         let mut statement = db.prepare_cached(sql)?;
@@ -100,11 +107,18 @@ impl Book<'_> {
             at: new.updated_at.clone(),
             session: new.session.clone(),
         };
-        db.prepare_cached(
-            "INSERT INTO edge (old_id, new_id, old_level, at, session, seal)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute((
+        self.insert_edge(db, insert!(), &edge)?;
+        Ok(())
+    }
+
+    /// Adds an edge as it is, if it is not there.
+    pub(super) fn keep_edge(&self, db: &Connection, edge: &EdgeRow) -> Result<bool, Fault> {
+        let sql = concat!(insert!(), " ON CONFLICT (old_id, new_id) DO NOTHING");
+        Ok(self.insert_edge(db, sql, edge)? > 0)
+    }
+
+    fn insert_edge(&self, db: &Connection, sql: &str, edge: &EdgeRow) -> Result<usize, Fault> {
+        let added = db.prepare_cached(sql)?.execute((
             &edge.old_id,
             &edge.new_id,
             &edge.old_level,
@@ -112,6 +126,6 @@ impl Book<'_> {
             &edge.session,
             edge.encode(self).finish().as_slice(),
         ))?;
-        Ok(())
+        Ok(added)
     }
 }

@@ -218,6 +218,18 @@ impl Book<'_> {
         Ok(())
     }
 
+    /// Ends a record whose place something newer takes.
+    pub(super) fn supersede(
+        &self,
+        db: &Connection,
+        mut record: Record,
+        at: &str,
+    ) -> Result<(), Fault> {
+        self.end(db, &mut record, |record| {
+            record.superseded_at = Some(at.to_owned());
+        })
+    }
+
     /// Takes a record out of the index that holds it, by the words it has now.
     pub(super) fn unindex(&self, db: &Connection, record: &Record) -> Result<(), Fault> {
         let tags = record.tag_list()?;
@@ -339,6 +351,11 @@ impl Record {
 
     pub(super) fn tag_list(&self) -> Result<Vec<String>, Fault> {
         serde_json::from_str(&self.tags).map_err(|_| UNREADABLE)
+    }
+
+    /// The ids whose place it was saved to take.
+    pub(super) fn supersedes_list(&self) -> Result<Vec<String>, Fault> {
+        serde_json::from_str(&self.supersedes).map_err(|_| UNREADABLE)
     }
 
     /// As callers see it, with at most so many bytes of content.

@@ -476,23 +476,24 @@ impl<'a> Kind<'a> {
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
         }
-        self.check_description(db, sealer, version)?;
-        let current = version == self.schema() && self.is_indexed(db, sealer)?;
+        let is_indexed = self.check_description(db, sealer, version)?;
         if let Some(snapshot) = snapshot {
             snapshot.commit()?;
         }
-        Ok(current)
+        Ok(is_indexed && version == self.schema())
     }
 
-    /// Checks that `meta` says what it should.
+    /// Checks that `meta` says what it should. Whether the analyser that this program
+    /// has wrote the index, where there is one.
     pub(super) fn check_description(
         &self,
         db: &Connection,
         sealer: &Sealer,
         version: i64,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let mut statement = db.prepare_cached("SELECT value, seal FROM meta WHERE name = ?1")?;
         let mut sealed = true;
+        let mut is_indexed = true;
         for (name, expected) in self.description() {
             let found: Option<(String, Vec<u8>)> = statement
                 .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -506,7 +507,10 @@ impl<'a> Kind<'a> {
                 // program that knows less.
                 ANALYSER => match newer_analyser(&value) {
                     Some(newer) => return Err(Fault::NewerAnalyser(newer)),
-                    None => value.clone(),
+                    None => {
+                        is_indexed = value == expected;
+                        value.clone()
+                    }
                 },
                 _ => expected,
             };
@@ -518,18 +522,12 @@ impl<'a> Kind<'a> {
         // Last, since a file under another name fails its seals too, and then
         // the name is what should be said.
         if sealed {
-            Ok(())
+            Ok(is_indexed)
         } else {
             Err(Fault::Altered(
                 "its description fails its seal, or it comes from another store",
             ))
         }
-    }
-
-    /// Whether the analyser that this program has wrote the index.
-    fn is_indexed(&self, db: &Connection, sealer: &Sealer) -> Result<bool, Fault> {
-        Ok(self.file.is_none()
-            || self.meta(db, sealer, ANALYSER)?.as_deref() == Some(analyser::VERSION))
     }
 
     /// Brings a file to the schema that this program writes, and its index to the
@@ -547,13 +545,11 @@ impl<'a> Kind<'a> {
         if version > self.schema() {
             return Err(Fault::Newer(version, self.schema()));
         }
-        if version != 0 {
-            self.check_description(&tx, sealer, version)?;
-        }
-        if version == self.schema() && self.is_indexed(&tx, sealer)? {
+        let is_new = version == 0;
+        if !is_new && self.check_description(&tx, sealer, version)? && version == self.schema() {
             return Ok(());
         }
-        if version == 0 {
+        if is_new {
             // Only ever an empty file that this process has just made.
             let tables: i64 =
                 tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -569,13 +565,13 @@ impl<'a> Kind<'a> {
         {
             tx.execute_batch(step)?;
         }
-        if let (Some(file), true) = (self.file, version != 0) {
+        if let (Some(file), false) = (self.file, is_new) {
             index_again(&tx, file, watch)?;
         }
         for (name, value) in self.description() {
             self.set_meta(&tx, sealer, name, &value)?;
         }
-        if let (0, Some(file)) = (version, self.file) {
+        if let (Some(file), true) = (self.file, is_new) {
             event::begin(&tx, &Book { file, sealer })?;
         }
         tx.pragma_update(None, "user_version", self.schema())?;

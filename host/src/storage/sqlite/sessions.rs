@@ -99,7 +99,8 @@ impl ControlPlane for SqliteStorage {
     fn check(&self) -> Result<(), Error> {
         let kind = Kind::sessions();
         self.inner.sessions(Mode::Read, |db| {
-            kind.check_description(db, &self.inner.sealer, kind.schema())
+            kind.check_description(db, &self.inner.sealer, kind.schema())?;
+            Ok(())
         })
     }
 

@@ -217,7 +217,7 @@ impl SqliteShelves {
                 }
             };
             if is_answered {
-                self.supersede(db, book, waiting)?;
+                book.supersede(db, waiting, &self.now)?;
             }
         }
         if let Some(record) = there {
@@ -252,16 +252,16 @@ impl SqliteShelves {
         };
         if standing == Standing::Trusted {
             if let Some(tombstone) = tombstone {
-                self.supersede(db, book, tombstone)?;
+                book.supersede(db, tombstone, &self.now)?;
             }
             if let Some(previous) = previous {
                 replaced.retain(|(_, record)| record.id != previous.id);
-                self.supersede(db, book, previous)?;
+                book.supersede(db, previous, &self.now)?;
             }
             for (level, old) in replaced {
                 book.add_edge(db, &old.id, level, &record)?;
                 if level == self.access.taint {
-                    self.supersede(db, book, old)?;
+                    book.supersede(db, old, &self.now)?;
                 }
             }
         }
@@ -277,12 +277,6 @@ impl SqliteShelves {
             }
         }
         Ok(false)
-    }
-
-    fn supersede(&self, db: &Connection, book: &Book<'_>, mut old: Record) -> Result<(), Fault> {
-        book.end(db, &mut old, |old| {
-            old.superseded_at = Some(self.now.clone());
-        })
     }
 
     /// The live record with that id, on any level that the session sees.
@@ -420,7 +414,7 @@ impl SqliteShelves {
         // deletes, not of whoever wrote.
         if hides {
             if let Some(old) = old {
-                self.supersede(db, book, old)?;
+                book.supersede(db, old, &self.now)?;
             }
             let mut tombstone = self.tombstone(db, key)?;
             book.insert(db, &mut tombstone)?;

@@ -430,9 +430,7 @@ fn records(
         if !writer.checks(book, &name, record.encode(book), &record.seal) {
             continue;
         }
-        let (Ok(tags), Ok(supersedes)) =
-            (record.tag_list(), serde_json::from_str(&record.supersedes))
-        else {
+        let (Ok(tags), Ok(supersedes)) = (record.tag_list(), record.supersedes_list()) else {
             writer.damaged(book, &name);
             continue;
         };

@@ -55,7 +55,6 @@ use super::export::{
     EdgeLine, ErasedLine, EventLine, ExportedLines, FORMAT, Header, Line, RecordLine, StampLine,
     UsageLine, VERSION,
 };
-use super::restore::keep_edge;
 use super::{Operator, Progress, fault_point};
 use crate::clock::Instant;
 use crate::error::Error;
@@ -1205,9 +1204,7 @@ impl Scene<'_> {
             if waits(&other, record, &self.now) {
                 self.set_pending(&mut other)?;
             } else {
-                book.end(db, &mut other, |other| {
-                    other.superseded_at = Some(self.now.clone());
-                })?;
+                book.supersede(db, other, &self.now)?;
             }
         }
         Ok(())
@@ -1291,16 +1288,14 @@ impl Scene<'_> {
                 Some(_) => {}
             }
         }
-        if !keep_edge(db, book, edge)? {
+        if !book.keep_edge(db, edge)? {
             return Ok(Verdict::Skipped("the edge is here already"));
         }
         if edge.old_level == book.file.level.name()
-            && let Some(mut old) = old
+            && let Some(old) = old
             && old.superseded_at.is_none()
         {
-            book.end(db, &mut old, |old| {
-                old.superseded_at = Some(edge.at.clone());
-            })?;
+            book.supersede(db, old, &edge.at)?;
         }
         Ok(Verdict::Imported)
     }

@@ -378,6 +378,11 @@ fn list(names: &[String]) -> String {
     names.join(", ")
 }
 
+/// A moment as a file holds it.
+fn instant(text: &str) -> Result<Instant, Fault> {
+    Instant::from_sql(text).ok_or(Fault::Altered("a date can't be read"))
+}
+
 /// A count as reports give it.
 fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)

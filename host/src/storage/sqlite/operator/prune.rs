@@ -25,7 +25,6 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use super::restore::keep_edge;
 use super::{Operator, Progress, SESSION, count, days, fault_point};
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
@@ -410,9 +409,8 @@ fn remember_its_place(db: &Connection, book: &Book<'_>, record: &Record) -> Resu
     // What took its place may be gone before it: then nothing can be named but
     // itself.
     let (new_id, session) = newer.unwrap_or((record.id.clone(), SESSION.to_owned()));
-    keep_edge(
+    book.keep_edge(
         db,
-        book,
         &EdgeRow {
             old_id: record.id.clone(),
             new_id,

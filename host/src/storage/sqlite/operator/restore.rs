@@ -1262,31 +1262,13 @@ fn carry_edges(
         },
         |edge| {
             lost.note_hidden(db, book, &edge)?;
-            if keep_edge(db, book, &edge)? {
+            if book.keep_edge(db, &edge)? {
                 added = added.saturating_add(1);
             }
             Ok(())
         },
     )?;
     Ok(added)
-}
-
-/// Writes an edge, unless it is there already. True: it was not.
-pub(super) fn keep_edge(db: &Connection, book: &Book<'_>, edge: &EdgeRow) -> Result<bool, Fault> {
-    let added = db
-        .prepare_cached(
-            "INSERT INTO edge (old_id, new_id, old_level, at, session, seal)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (old_id, new_id) DO NOTHING",
-        )?
-        .execute((
-            &edge.old_id,
-            &edge.new_id,
-            &edge.old_level,
-            &edge.at,
-            &edge.session,
-            edge.encode(book).finish().as_slice(),
-        ))?;
-    Ok(added > 0)
 }
 
 /// Supersedes what the other file knows as superseded. Returns how many records

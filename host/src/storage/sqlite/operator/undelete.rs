@@ -113,10 +113,7 @@ impl Operator<'_> {
                 && tombstone.id != record.id
             {
                 // Of the key itself, made while there was no version: now there is.
-                let mut tombstone = tombstone;
-                book.end(db, &mut tombstone, |tombstone| {
-                    tombstone.superseded_at = Some(now.clone());
-                })?;
+                book.supersede(db, tombstone, &now)?;
             }
             let was_tombstone = record.hides_lower;
             book.end(db, &mut record, |record| {

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::stats::{live, stands};
-use super::{Operator, count};
+use super::{Operator, count, instant};
 use crate::clock::Instant;
 use crate::error::Error;
 use crate::level::{Level, can_flow_to};
-use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::LevelFile;
 
 /// A live record that nobody has used for long: a candidate for deletion.
@@ -136,8 +135,4 @@ impl Operator<'_> {
             Ok(())
         })
     }
-}
-
-fn instant(text: &str) -> Result<Instant, Fault> {
-    Instant::from_sql(text).ok_or(Fault::Altered("a date can't be read"))
 }

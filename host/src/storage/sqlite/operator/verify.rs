@@ -328,7 +328,7 @@ impl Operator<'_> {
             Ok(Some(record)) if record.standing == Standing::Trusted.name() => record,
             _ => return Ok(()),
         };
-        let Ok(ids) = serde_json::from_str::<BTreeSet<String>>(&record.supersedes) else {
+        let Ok(ids) = record.supersedes_list() else {
             findings.found(
                 "edge",
                 format!("{} does not say whose place it took", record.id),
@@ -339,7 +339,7 @@ impl Operator<'_> {
             db.prepare_cached("SELECT 1 FROM edge WHERE old_id = ?1 AND new_id = ?2")?;
         let mut key_of = db.prepare_cached("SELECT key FROM record WHERE id = ?1")?;
         let (mut unknown, mut before) = (Vec::new(), record.version > 1);
-        for id in ids {
+        for id in BTreeSet::from_iter(ids) {
             if has_edge.exists([&id, &record.id])? {
                 continue;
             }

@@ -22,8 +22,7 @@
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::restore::keep_edge;
-use super::{Operator, SESSION};
+use super::{Operator, SESSION, instant};
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
@@ -162,7 +161,7 @@ impl Operator<'_> {
                 saved_at: instant(&record.updated_at)?,
                 confirmed_at: moment(&record.confirmed_at)?,
                 expires_at: moment(&record.expires_at)?,
-                supersedes: superseded_by(&record)?,
+                supersedes: record.supersedes_list()?,
                 stands,
                 id: record.id,
                 key: record.key,
@@ -189,7 +188,7 @@ impl Operator<'_> {
             let mut record = waiting_record(db, book, id, &now)?;
             let mut answered = Answered::of(&file, &record, true);
             let mut replaced = Vec::new();
-            for old in superseded_by(&record)? {
+            for old in record.supersedes_list()? {
                 if let Some(old) = book.by_id(db, &old)? {
                     replaced.push(old);
                 }
@@ -198,7 +197,7 @@ impl Operator<'_> {
                 hide(db, book, *level, old, &record, &now)?;
             }
             if let Some(tombstone) = book.tombstone(db, &record.key)? {
-                end(db, book, tombstone, &now)?;
+                book.supersede(db, tombstone, &now)?;
             }
             if let Some(previous) = book.indexed(db, &record.key)? {
                 answered.replaced = Some(previous.id.clone());
@@ -208,12 +207,12 @@ impl Operator<'_> {
             for old in replaced {
                 hide(db, book, file.level, &old.id, &record, &now)?;
                 if old.superseded_at.is_none() {
-                    end(db, book, old, &now)?;
+                    book.supersede(db, old, &now)?;
                 }
             }
             for other in book.apart(db, &record.key)? {
                 if other.id != record.id {
-                    end(db, book, other, &now)?;
+                    book.supersede(db, other, &now)?;
                     answered.dismissed = answered.dismissed.saturating_add(1);
                 }
             }
@@ -252,7 +251,7 @@ impl Operator<'_> {
     /// before its own file is locked: no two are ever locked at once.
     fn found_below(&self, file: &LevelFile, id: &str) -> Result<Vec<(Level, String)>, Error> {
         let ids = self.read(file, |db, book| match book.by_id(db, id)? {
-            Some(record) => superseded_by(&record),
+            Some(record) => record.supersedes_list(),
             None => Ok(Vec::new()),
         })?;
         let mut found = Vec::new();
@@ -333,12 +332,6 @@ fn unknown(id: &str) -> Error {
     )
 }
 
-/// The ids whose place a record was saved to take.
-fn superseded_by(record: &Record) -> Result<Vec<String>, Fault> {
-    serde_json::from_str(&record.supersedes)
-        .map_err(|_| Fault::Altered("a record does not say whose place it took"))
-}
-
 fn stands(record: Record) -> Result<Stands, Fault> {
     Ok(Stands {
         saved_at: instant(&record.updated_at)?,
@@ -358,9 +351,8 @@ fn hide(
     new: &Record,
     now: &str,
 ) -> Result<(), Fault> {
-    keep_edge(
+    book.keep_edge(
         db,
-        book,
         &EdgeRow {
             old_id: old.to_owned(),
             new_id: new.id.clone(),
@@ -372,12 +364,6 @@ fn hide(
     Ok(())
 }
 
-fn end(db: &Connection, book: &Book<'_>, mut old: Record, now: &str) -> Result<(), Fault> {
-    book.end(db, &mut old, |old| {
-        old.superseded_at = Some(now.to_owned());
-    })
-}
-
 /// Believes a record from now on.
 fn trust(db: &Connection, book: &Book<'_>, record: &mut Record) -> Result<(), Fault> {
     Standing::Trusted.name().clone_into(&mut record.standing);
@@ -385,8 +371,4 @@ fn trust(db: &Connection, book: &Book<'_>, record: &mut Record) -> Result<(), Fa
     db.prepare_cached("UPDATE record SET standing = ?2, seal = ?3 WHERE seq = ?1")?
         .execute((record.seq, &record.standing, &record.seal))?;
     book.index(db, record)
-}
-
-fn instant(text: &str) -> Result<Instant, Fault> {
-    Instant::from_sql(text).ok_or(Fault::Altered("a date can't be read"))
 }

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::super::fault::Fault;
 use super::super::schema::indexed;
@@ -81,6 +81,18 @@ impl Document {
         document.row = row_of(seq, length_class(length));
         document
     }
+
+    /// Has its words, its grams and its key written, or taken out, by these.
+    fn write(&self, db: &Connection, [words, grams, key]: [&str; 3]) -> Result<(), Fault> {
+        db.prepare_cached(words)?
+            .execute((self.row, &self.key, &self.content, &self.tags))?;
+        db.prepare_cached(grams)?.execute((self.row, &self.grams))?;
+        if let Some(name) = &self.name {
+            db.prepare_cached(key)?
+                .execute((name, record_of(self.row).0))?;
+        }
+        Ok(())
+    }
 }
 
 fn put(into: &mut String, term: &str) {
@@ -110,23 +122,14 @@ pub(in super::super) fn add(
     content: &str,
     tags: &[String],
 ) -> Result<(), Fault> {
-    let document = Document::new(&Analyser::new(), seq, key, content, tags);
-    db.prepare_cached(
-        "INSERT INTO memory_words (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute((
-        document.row,
-        &document.key,
-        &document.content,
-        &document.tags,
-    ))?;
-    db.prepare_cached("INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)")?
-        .execute((document.row, &document.grams))?;
-    if let Some(name) = &document.name {
-        db.prepare_cached("INSERT INTO memory_key (words, seq) VALUES (?1, ?2)")?
-            .execute((name, seq))?;
-    }
-    Ok(())
+    Document::new(&Analyser::new(), seq, key, content, tags).write(
+        db,
+        [
+            "INSERT INTO memory_words (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)",
+            "INSERT INTO memory_key (words, seq) VALUES (?1, ?2)",
+        ],
+    )
 }
 
 /// Takes a record out of the index, by the words that it went in with.
@@ -137,26 +140,15 @@ pub(in super::super) fn remove(
     content: &str,
     tags: &[String],
 ) -> Result<(), Fault> {
-    let document = Document::new(&Analyser::new(), seq, key, content, tags);
-    db.prepare_cached(
-        "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
-         VALUES ('delete', ?1, ?2, ?3, ?4)",
-    )?
-    .execute((
-        document.row,
-        &document.key,
-        &document.content,
-        &document.tags,
-    ))?;
-    db.prepare_cached(
-        "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
-    )?
-    .execute((document.row, &document.grams))?;
-    if let Some(name) = &document.name {
-        db.prepare_cached("DELETE FROM memory_key WHERE words = ?1 AND seq = ?2")?
-            .execute((name, seq))?;
-    }
-    Ok(())
+    Document::new(&Analyser::new(), seq, key, content, tags).write(
+        db,
+        [
+            "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
+             VALUES ('delete', ?1, ?2, ?3, ?4)",
+            "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
+            "DELETE FROM memory_key WHERE words = ?1 AND seq = ?2",
+        ],
+    )
 }
 
 /// Calls for each record that belongs in the index, in the order of their rows.
@@ -261,27 +253,27 @@ pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
         }
         Ok(())
     })?;
-    let text = |row: &rusqlite::Row<'_>, column: usize| {
-        Ok::<_, Fault>(row.get_ref(column)?.as_str().unwrap_or_default().to_owned())
-    };
+    // Borrowed: there are very many.
+    fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {
+        Ok(row.get_ref(column)?.as_str().unwrap_or_default())
+    }
     let mut statement = db.prepare(r#"SELECT term, doc, col, "offset" FROM memory_word_terms"#)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (term, column) = (text(row, 0)?, text(row, 2)?);
         let (doc, place): (i64, i64) = (row.get(1)?, row.get(3)?);
-        words = words.wrapping_sub(digest((term.as_str(), doc, column.as_str(), place)));
+        words = words.wrapping_sub(digest((text(row, 0)?, doc, text(row, 2)?, place)));
     }
     let mut statement = db.prepare("SELECT term, doc FROM memory_gram_terms")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (term, doc): (String, i64) = (text(row, 0)?, row.get(1)?);
-        grams = grams.wrapping_sub(digest((term.as_str(), doc)));
+        let doc: i64 = row.get(1)?;
+        grams = grams.wrapping_sub(digest((text(row, 0)?, doc)));
     }
     let mut statement = db.prepare("SELECT words, seq FROM memory_key")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (name, seq): (String, i64) = (text(row, 0)?, row.get(1)?);
-        keys = keys.wrapping_sub(digest((name.as_str(), seq)));
+        let seq: i64 = row.get(1)?;
+        keys = keys.wrapping_sub(digest((text(row, 0)?, seq)));
     }
     Ok(words == 0 && grams == 0 && keys == 0 && collection(db)? == expected)
 }

@@ -199,8 +199,7 @@ impl Scoring<'_> {
     /// Scores one term, and tells where it is.
     fn term(&mut self, term: &Term) -> Result<(Vec<Vec<Place>>, u64), Error> {
         let found = self.ask(|db| index::places(db, &term.text))?;
-        let holding: usize = found.iter().map(|places| counted(places).count()).sum();
-        let holding = u64::try_from(holding).unwrap_or(u64::MAX);
+        let holding = holding(&found);
         if holding > 0 {
             let weighing = Weighing::term(self.collection, term.kind, holding);
             self.add(&weighing, Some(term.word), &found);
@@ -287,9 +286,8 @@ impl Scoring<'_> {
     /// Scores what follows each other as in a quoted phrase.
     fn phrase(&mut self, terms: &[String]) -> Result<(), Error> {
         let found = self.ask(|db| phrase(db, terms))?;
-        let holding: usize = found.iter().map(|places| counted(places).count()).sum();
+        let holding = holding(&found);
         if holding > 0 {
-            let holding = u64::try_from(holding).unwrap_or(u64::MAX);
             let weighing = Weighing::phrase(self.collection, holding);
             self.add(&weighing, None, &found);
         }
@@ -328,9 +326,8 @@ impl Scoring<'_> {
         for places in &mut found {
             places.sort_unstable();
         }
-        let holding: usize = found.iter().map(|places| counted(places).count()).sum();
+        let holding = holding(&found);
         if holding > 0 {
-            let holding = u64::try_from(holding).unwrap_or(u64::MAX);
             let weighing = Weighing::prefix(self.collection, holding);
             self.add(&weighing, None, &found);
             for weight in self
@@ -381,6 +378,12 @@ fn counted(places: &[Place]) -> impl Iterator<Item = (i64, u32)> + '_ {
         });
         same.first().map(|place| (place.row, often))
     })
+}
+
+/// How many records have any of the places, over all files.
+fn holding(files: &[Vec<Place>]) -> u64 {
+    let holding: usize = files.iter().map(|places| counted(places).count()).sum();
+    u64::try_from(holding).unwrap_or(u64::MAX)
 }
 
 /// The rows in which a place of the one list is near a place of the other, in the

@@ -1210,14 +1210,28 @@ impl Document {
     }
 
     fn often(&self, is: impl Fn(&str) -> bool) -> f64 {
-        let terms = self.columns.iter().flatten();
-        terms.filter(|other| is(other)).count() as f64
+        let terms = self.weighed();
+        terms
+            .map(|(column, count)| count * column.iter().filter(|term| is(term)).count() as f64)
+            .sum()
     }
 
     fn often_in_a_row(&self, phrase: &[String]) -> f64 {
-        let columns = self.columns.iter();
-        let all = columns.flat_map(|column| column.windows(phrase.len()));
-        all.filter(|some| *some == phrase).count() as f64
+        let times = |column: &[String]| {
+            column
+                .windows(phrase.len())
+                .filter(|some| *some == phrase)
+                .count()
+        };
+        self.weighed()
+            .map(|(column, count)| count * times(column) as f64)
+            .sum()
+    }
+
+    /// Each column, and what a word in it counts as: in the key, which is the first, as
+    /// two.
+    fn weighed(&self) -> impl Iterator<Item = (&Vec<String>, f64)> {
+        self.columns.iter().zip([2.0, 1.0, 1.0])
     }
 
     /// The fewest steps between two words in one column.
