@@ -474,17 +474,17 @@ fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {
         Standing::Trusted => {}
         Standing::Pending if draft.supersedes.is_empty() => notices.push(
             "It waits for a person: the version saved under this key is the person's own, which \
-             stands and is what is read until the person saves this one themselves. Tell them."
+             stands and is what is read until the person accepts this one or saves it themselves. Tell them."
                 .to_owned(),
         ),
         Standing::Pending => notices.push(
             "It waits for a person: what it would take the place of is the person's own, which \
-             stands and is what is read until the person saves this one themselves. Tell them."
+             stands and is what is read until the person accepts this one or saves it themselves. Tell them."
                 .to_owned(),
         ),
         Standing::Quarantined => notices.push(
             "It is kept apart, because it comes from a tool and not from a person: the reading \
-             tools do not show it until the person saves it themselves. Tell them."
+             tools do not show it until the person accepts it or saves it themselves. Tell them."
                 .to_owned(),
         ),
     }

@@ -6,7 +6,8 @@
 //!
 //! 1. **Folding.** Compatibility forms are taken apart (NFKD), letters made lower
 //!    case, and the marks of alphabets that are read without them dropped: `CAFÉ`,
-//!    `cafe` and `ｃａｆé` are one word. The vowel signs of Indic scripts and Thai
+//!    `cafe` and `ｃａｆé` are one word. Latin letters that no mark makes are spelled out:
+//!    `Łódź` is `lodz`, `Æble` is `aeble`. The vowel signs of Indic scripts and Thai
 //!    and the voicing marks of kana are not such marks, and stay.
 //! 2. **Tokens.** A [word](Kind::Word) is a run of letters and digits. A word ends
 //!    where another script begins (`הpicopix` is two words). Scripts that are
@@ -31,7 +32,7 @@ use unicode_normalization::char::{
 };
 
 /// Which analyser this is. A file's `meta` says by which one it was indexed.
-pub const VERSION: &str = "remora 2";
+pub const VERSION: &str = "remora 3";
 
 /// Characters of the longest word. A longer run of letters is cut into words of so
 /// many. What only continues a character is not counted, and twice as many are kept.
@@ -201,6 +202,27 @@ fn is_dropped_mark(c: char) -> bool {
         | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
+/// What is typed for a letter by those whose keyboard lacks it, where taking marks off
+/// does not lead there: ligatures and letters with a stroke, of the alphabets of Europe and of Vietnam.
+fn spelled_out(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{df}' => "ss",
+        '\u{e6}' => "ae",
+        '\u{f0}' | '\u{111}' => "d",
+        '\u{f8}' => "o",
+        '\u{fe}' => "th",
+        '\u{127}' => "h",
+        '\u{131}' => "i",
+        '\u{142}' => "l",
+        '\u{14b}' => "n",
+        '\u{153}' => "oe",
+        '\u{167}' => "t",
+        // The form that ends a word.
+        '\u{3c2}' => "\u{3c3}",
+        _ => return None,
+    })
+}
+
 /// What is typed for an apostrophe, the letters that look like one, and the Hebrew
 /// geresh.
 fn is_apostrophe(c: char) -> bool {
@@ -288,13 +310,14 @@ impl Walk<'_> {
             // As pictographs, since these are: ➕ and ♯.
             '+' if behind_a_letter => self.push(at, end, '\u{2795}'),
             '#' if behind_a_letter => self.push(at, end, '\u{266f}'),
-            '\u{df}' => {
-                self.push(at, end, 's');
-                self.push(at, end, 's');
-            }
-            '\u{131}' => self.push(at, end, 'i'),
-            '\u{3c2}' => self.push(at, end, '\u{3c3}'),
-            _ => self.push(at, end, c),
+            _ => match spelled_out(c) {
+                Some(letters) => {
+                    for letter in letters.chars() {
+                        self.push(at, end, letter);
+                    }
+                }
+                None => self.push(at, end, c),
+            },
         }
     }
 

@@ -95,7 +95,7 @@ impl Query {
         }
         query.words = seen_words.len();
         query.prefix = last
-            .filter(|token| may_go_on(token, text))
+            .filter(|token| kept(token) && may_go_on(token, text))
             .map(|token| token.text);
         query.phrases = phrases(analyser, text);
         query.keys = keys(text);
@@ -198,7 +198,8 @@ fn is_kana(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{30ff}')
 }
 
-fn says_nothing(token: &Token) -> bool {
+/// Whether a word is one that a question is made of.
+pub(crate) fn says_nothing(token: &Token) -> bool {
     token.kind == Kind::Word && is_stop_word(&token.text)
 }
 
@@ -346,6 +347,9 @@ mod tests {
         for text in ["perm?", "perm ", "p", "\"perm\"", "12", "用户", "", "🎉"] {
             assert_eq!(prefix(text), None, "{text}");
         }
+        // One that says nothing begins nothing, unless there is no other.
+        assert_eq!(prefix("perm they"), None);
+        assert_eq!(prefix("are they").as_deref(), Some("they"));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Words that a question is made of and that say nothing of what it asks for.
 //!
-//! They are left out of a query, never out of the index: a phrase, a key and a
-//! query of nothing else find them. English only. In other languages such words
-//! are told by how many records hold them, as any common word is.
+//! They are left out of a query, and their grams out of the index, never they
+//! themselves: a phrase, a key and a query of nothing else find them. Another list
+//! needs another [`VERSION`](super::analyser::VERSION) of the analyser.
+//!
+//! English only. In other languages such words are told by how many records hold
+//! them, as any common word is.
 
 /// Folded, without apostrophes, in alphabetical order.
-const STOP_WORDS: &[&str] = &[
+pub(super) const STOP_WORDS: &[&str] = &[
     "a",
     "about",
     "above",

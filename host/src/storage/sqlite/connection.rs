@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -101,6 +101,8 @@ pub(super) struct Link {
     path: PathBuf,
     mode: Mode,
     place: Place,
+    /// Whether its file has become another version's: not to be used again.
+    outdated: AtomicBool,
 }
 
 impl Link {
@@ -112,7 +114,12 @@ impl Link {
         if self.limit.passed() {
             return Err(self.place.say(interrupted()));
         }
-        work(&self.db).map_err(|fault| self.place.say(fault))
+        work(&self.db).map_err(|fault| {
+            if matches!(fault, Fault::Outdated) {
+                self.outdated.store(true, Ordering::Relaxed);
+            }
+            self.place.say(fault)
+        })
     }
 }
 
@@ -229,9 +236,9 @@ impl Pool {
     }
 
     /// Keeps a connection for the next call. One that is in the middle of
-    /// something is closed instead.
+    /// something, or out of date, is closed instead.
     pub(super) fn give_back(&self, link: Link) {
-        if !link.db.is_autocommit() {
+        if !link.db.is_autocommit() || link.outdated.load(Ordering::Relaxed) {
             return;
         }
         let evicted = {
@@ -300,6 +307,7 @@ impl Pool {
             path: path.to_owned(),
             mode,
             place,
+            outdated: AtomicBool::new(false),
         })
     }
 
@@ -323,6 +331,9 @@ impl Pool {
         db.set_prepared_statement_cache_capacity(STATEMENTS);
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // A plan does not depend on what is bound to its statement, which is not
+        // prepared again then: FTS5 binds very often.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.execute_batch(
             "PRAGMA foreign_keys = ON;
              PRAGMA synchronous = FULL;

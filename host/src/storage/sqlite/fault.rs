@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::error::Error;
 
@@ -21,8 +21,13 @@ pub(super) enum Fault {
     Newer(i64, i64),
     /// The file was indexed by a newer analyser. Says by which.
     NewerAnalyser(String),
+    /// Another version of this program has brought the file further, while this one
+    /// had it open.
+    Outdated,
     /// The file is something else than its name says.
     Foreign(String),
+    /// The full-text index can't be read or written, as SQLite said.
+    Index(rusqlite::Error),
     /// Already said.
     Said(Error),
 }
@@ -32,6 +37,27 @@ impl Fault {
     pub(super) fn cannot_open(&self) -> bool {
         matches!(self, Self::Sql(error)
             if error.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+    }
+
+    /// What went wrong with the full-text index: where it is what is wrong itself, and
+    /// no lock, limit or disk, it is told from damage to what is kept.
+    pub(super) fn in_index(self) -> Self {
+        match self {
+            Self::Sql(error)
+                if matches!(
+                    error.sqlite_error_code(),
+                    None | Some(
+                        ErrorCode::DatabaseCorrupt
+                            | ErrorCode::ConstraintViolation
+                            | ErrorCode::TypeMismatch
+                            | ErrorCode::Unknown
+                    )
+                ) =>
+            {
+                Self::Index(error)
+            }
+            other => other,
+        }
     }
 }
 
@@ -101,6 +127,15 @@ impl Place {
                 "Use the newer Remora, or a backup from before it",
             )
             .caused_by(self.cause("newer analyser")),
+            Fault::Outdated => Error::unavailable(
+                format!(
+                    "{} was changed by another version of Remora while this one had it open",
+                    self.name
+                ),
+                "Nothing was saved; what was there before is kept",
+                "Try again, or restart this program where it was updated",
+            )
+            .caused_by(self.cause("another schema or analyser")),
             Fault::Foreign(what) => Error::unavailable(
                 format!("{} is not what its name says: {what}", self.name),
                 "A file belongs to one agent and one level, and to the store it was made in",
@@ -108,7 +143,15 @@ impl Place {
             )
             .caused_by(self.cause("wrong file")),
             Fault::Io(error) => self.io(error),
-            Fault::Sql(error) => self.sql(error),
+            Fault::Index(error) => self.index(&error),
+            // Only the index has tables of a module's own. It may write as late as
+            // at the commit.
+            Fault::Sql(error)
+                if error.sqlite_extended_error_code() == Some(ffi::SQLITE_CORRUPT_VTAB) =>
+            {
+                self.index(&error)
+            }
+            Fault::Sql(error) => self.sql(&error),
         }
     }
 
@@ -159,7 +202,16 @@ impl Place {
         Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)
     }
 
-    fn sql(&self, error: rusqlite::Error) -> Error {
+    fn index(&self, error: &rusqlite::Error) -> Error {
+        Error::unavailable(
+            format!("The full-text index of {} is damaged", self.name),
+            "It is made of what is kept, which is still there",
+            "Ask the person who runs the store to run `remora reindex`, which makes it anew",
+        )
+        .caused_by(self.cause(error))
+    }
+
+    fn sql(&self, error: &rusqlite::Error) -> Error {
         let (what, allowed, remedy) = match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => (
                 "was broken off: the call took too long",
@@ -187,7 +239,8 @@ impl Place {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => (
                 "is damaged",
                 "What can't be read whole is not served",
-                "Put a backup back",
+                "Ask the person who runs the store to run `remora verify`: what it finds in the \
+                 index `remora reindex` mends, for anything else a backup must be put back",
             ),
             Some(ErrorCode::CannotOpen) => (
                 "can't be opened",
@@ -206,7 +259,7 @@ impl Place {
                 "See the log for the cause; where it stays, put a backup back",
             ),
         };
-        let cause = self.cause(&error);
+        let cause = self.cause(error);
         Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)
     }
 }

@@ -14,7 +14,7 @@
 //! served now, `record` everything, and dates compare with SQLite's own
 //! `datetime('now')`. Writing by hand breaks the seals.
 
-use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior};
 
 use super::Watch;
 use super::event;
@@ -254,13 +254,10 @@ CREATE TRIGGER event_never_goes BEFORE DELETE ON event
 "
 );
 
-/// What an index of the host's own terms needs. Its rows are written when the file
-/// is indexed again, as it is for any analyser but the one that it names.
-const LEVEL_3: &str = r"
-DROP TABLE memory_terms;
-DROP TABLE memory_fts;
-DROP VIEW indexed_memory;
-
+/// The tables of the index. All that is in them follows from the records.
+macro_rules! index_tables {
+    () => {
+        r"
 -- Terms, each at its places, parted by spaces. A row's number is 32 times that of
 -- the record, and the class of its length.
 CREATE VIRTUAL TABLE memory_words USING fts5 (
@@ -286,7 +283,23 @@ CREATE TABLE memory_key (
 CREATE VIRTUAL TABLE memory_word_terms USING fts5vocab (memory_words, instance);
 CREATE VIRTUAL TABLE memory_gram_terms USING fts5vocab (memory_grams, instance);
 CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab (memory_words, row);
-";
+"
+    };
+}
+
+/// What makes the tables of the index.
+pub(super) const INDEX: &str = index_tables!();
+
+/// What an index of the host's own terms needs. Its rows are written when the file
+/// is indexed again, as it is for any analyser but the one that it names.
+const LEVEL_3: &str = concat!(
+    r"
+DROP TABLE memory_terms;
+DROP TABLE memory_fts;
+DROP VIEW indexed_memory;
+",
+    index_tables!()
+);
 
 /// What makes `sessions.db`, oldest first.
 pub(super) const SESSIONS: &[&str] = &[r"
@@ -528,6 +541,22 @@ impl<'a> Kind<'a> {
                 "its description fails its seal, or it comes from another store",
             ))
         }
+    }
+
+    /// Checks that a file which was current when it was opened still is: another
+    /// version of this program may have brought it further since. In a transaction,
+    /// before anything that the index has part in.
+    pub(super) fn check_current(&self, db: &Connection) -> Result<(), Fault> {
+        let mut statement = db.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+        for (name, expected) in self.description() {
+            let is_expected = |row: &Row<'_>| Ok(row.get_ref(0)?.as_str()? == expected);
+            if ["schema", ANALYSER].contains(&name)
+                && statement.query_row([name], is_expected).optional()? != Some(true)
+            {
+                return Err(Fault::Outdated);
+            }
+        }
+        Ok(())
     }
 
     /// Brings a file to the schema that this program writes, and its index to the

@@ -11,6 +11,7 @@ use super::event::{self, Line};
 use super::fault::Fault;
 use super::read::SqliteShelves;
 use super::record::{Book, Record};
+use super::schema::Kind;
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
@@ -34,6 +35,7 @@ impl SqliteShelves {
         };
         let result = writer.run(|db| {
             let tx = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            Kind::level(&file).check_current(&tx)?;
             let done = work(self, &tx, &self.inner.book(&file))?;
             tx.commit()?;
             Ok(done)

@@ -312,6 +312,7 @@ impl<'a> Operator<'a> {
     ) -> Result<T, Error> {
         self.maintain(file, |db, book| {
             let tx = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            Kind::level(file).check_current(&tx)?;
             let done = work(&tx, book)?;
             fault_point("before-commit");
             tx.commit()?;

@@ -38,7 +38,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::Serialize;
 
 use super::erased;
@@ -601,7 +601,16 @@ fn check_schema(
             Some(_) => "is not as it was made",
             None => "is missing",
         };
-        findings.found("schema", format!("the {} {} {wrong}", object.0, object.1));
+        // Those of the index, which can be made again from what is kept.
+        let remedy = if object.1.starts_with("memory_") {
+            "; `remora reindex` makes it anew"
+        } else {
+            ""
+        };
+        findings.found(
+            "schema",
+            format!("the {} {} {wrong}{remedy}", object.0, object.1),
+        );
     }
     for (kind, name) in found.into_keys() {
         findings.found(
@@ -623,9 +632,9 @@ fn missing(findings: &mut Findings<'_>, old: &str, new: &str) {
     );
 }
 
-/// Every page, and every reference from row to row.
-fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
-    let mut statement = db.prepare("PRAGMA integrity_check(100)")?;
+/// What SQLite's check of all, or of what is named, has to say.
+fn check_integrity(db: &Connection, of: &str, findings: &mut Findings<'_>) -> Result<(), Fault> {
+    let mut statement = db.prepare(&format!("PRAGMA integrity_check({of})"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let what: String = row.get(0)?;
@@ -638,6 +647,30 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
             };
             findings.found(check, what);
         }
+    }
+    Ok(())
+}
+
+/// Every page, and every reference from row to row.
+fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
+    match check_integrity(db, "100", findings).map_err(Fault::in_index) {
+        // A full-text index that can't even be opened ends the check of all, so each
+        // table is checked by itself. What is wrong with the index is found later.
+        Err(Fault::Index(_)) => {
+            let mut tables = db.prepare(
+                "SELECT name FROM pragma_table_list
+                 WHERE schema = 'main' AND type NOT IN ('virtual', 'view')",
+            )?;
+            let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
+            for table in tables {
+                check_integrity(
+                    db,
+                    &format!("\"{}\"", table?.replace('"', "\"\"")),
+                    findings,
+                )?;
+            }
+        }
+        checked => checked?,
     }
     // The tags are looked at in the order of their records, with these.
     let mut tables = db.prepare(
@@ -661,14 +694,7 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
 /// The full-text index against the records. SQLite's own check includes FTS5's, which
 /// tells whether the index is sound in itself, not whether it is the right one.
 fn check_index(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
-    let wrong = match index::agrees(db) {
-        Ok(agrees) => !agrees,
-        Err(Fault::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-            true
-        }
-        Err(fault) => return Err(fault),
-    };
-    if wrong {
+    if !index::agrees(db)? {
         findings.found(
             "index",
             "it does not hold just the words of its records; `remora reindex` builds it anew"

@@ -2,7 +2,8 @@
 //!
 //! Two FTS5 tables, without content of their own: `memory_words` has stems, pairs
 //! and characters, each with its places, in the key, the content and the tags;
-//! `memory_grams` has which records hold a gram once, and which twice. What goes
+//! `memory_grams` has which records hold a gram once, and which twice, but for those
+//! of stop words alone, which so many hold that they never count. What goes
 //! in are the analyser's terms, parted by spaces, so that FTS5's simplest tokenizer
 //! takes them as they are. A plain table beside them, `memory_key`, has the words of
 //! each key.
@@ -14,15 +15,16 @@
 //! Each record is in the index with the words that it has now; taking it out needs
 //! the same words, so the index is only right while one analyser wrote all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::super::fault::Fault;
-use super::super::schema::indexed;
+use super::super::schema::{INDEX, indexed};
 use crate::search::analyser::{Analyser, tokens};
-use crate::search::query::key_name;
+use crate::search::query::{key_name, says_nothing};
 use crate::search::score::{Collection, LENGTHS, length_class};
 
 /// Stands behind a gram that a record holds more than once. No gram is so long, so
@@ -50,6 +52,10 @@ impl Document {
                     length = length.saturating_add(1);
                     put(into, term);
                 });
+                // A quarter of the grams of English texts.
+                if says_nothing(&token) {
+                    continue;
+                }
                 analyser.grams(&token, |gram| {
                     if let Some(twice) = grams.get_mut(gram) {
                         *twice = true;
@@ -84,14 +90,17 @@ impl Document {
 
     /// Has its words, its grams and its key written, or taken out, by these.
     fn write(&self, db: &Connection, [words, grams, key]: [&str; 3]) -> Result<(), Fault> {
-        db.prepare_cached(words)?
-            .execute((self.row, &self.key, &self.content, &self.tags))?;
-        db.prepare_cached(grams)?.execute((self.row, &self.grams))?;
-        if let Some(name) = &self.name {
-            db.prepare_cached(key)?
-                .execute((name, record_of(self.row).0))?;
-        }
-        Ok(())
+        let write = || {
+            db.prepare_cached(words)?
+                .execute((self.row, &self.key, &self.content, &self.tags))?;
+            db.prepare_cached(grams)?.execute((self.row, &self.grams))?;
+            if let Some(name) = &self.name {
+                db.prepare_cached(key)?
+                    .execute((name, record_of(self.row).0))?;
+            }
+            Ok::<_, Fault>(())
+        };
+        write().map_err(Fault::in_index)
     }
 }
 
@@ -182,16 +191,46 @@ pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
     Ok(u64::try_from(number).unwrap_or(0))
 }
 
-/// Builds the index anew from the records. `done` is told after each how many are
-/// in it. In the caller's transaction.
+/// Makes the tables of the index anew, empty, whatever is left of them.
+fn make(db: &Connection) -> Result<(), Fault> {
+    // What lies behind an FTS5 table is its module's own to write, so long as SQLite is
+    // on its guard; and the module won't even drop a table whose settings it can't read.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
+    let made = db.execute_batch(&format!(
+        "DROP TABLE IF EXISTS memory_word_terms;
+         DROP TABLE IF EXISTS memory_gram_terms;
+         DROP TABLE IF EXISTS memory_vocabulary;
+         DROP TABLE IF EXISTS memory_key;
+         {}{}{INDEX}",
+        drop_of("memory_words"),
+        drop_of("memory_grams"),
+    ));
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    Ok(made?)
+}
+
+/// Drops an FTS5 table, with settings that are sound.
+fn drop_of(table: &str) -> String {
+    format!(
+        "DROP TABLE IF EXISTS {table}_config;
+         CREATE TABLE {table}_config (k PRIMARY KEY, v) WITHOUT ROWID;
+         INSERT INTO {table}_config VALUES ('version', 4);
+         DROP TABLE IF EXISTS {table};
+         DROP TABLE IF EXISTS {table}_config;
+         DROP TABLE IF EXISTS {table}_data;
+         DROP TABLE IF EXISTS {table}_idx;"
+    )
+}
+
+/// Builds the index anew from the records, whatever is left of it. `done` is told
+/// after each how many are in it. In the caller's transaction, on a connection that
+/// no authorizer watches.
 pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {
+    make(db)?;
     // Pieces are put together once, at the end, and not again and again meanwhile.
     db.execute_batch(
-        "INSERT INTO memory_words (memory_words) VALUES ('delete-all');
-         INSERT INTO memory_grams (memory_grams) VALUES ('delete-all');
-         INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
-         DELETE FROM memory_key;",
+        "INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
+         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0), ('hashsize', 4194304);",
     )?;
     let mut number = 0_u64;
     each_record(db, |seq, key, content, tags| {
@@ -222,9 +261,57 @@ pub(in super::super) fn compact(db: &Connection) -> Result<(), Fault> {
 }
 
 /// Whether the index holds just what the records say: every term, at its place, and
-/// nothing else. FTS5's own check can only tell whether the index is sound in
-/// itself, since it does not know the terms.
+/// nothing else, and where a search looks for it. FTS5's own check can only tell
+/// whether the index is sound in itself, since it does not know the terms.
 pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
+    let same = holds_the_records(db)
+        .and_then(|same| Ok(same && is_listed(db, "memory_words")?))
+        .and_then(|same| Ok(same && is_listed(db, "memory_grams")?));
+    match same.map_err(Fault::in_index) {
+        Err(Fault::Index(_)) => Ok(false),
+        same => same,
+    }
+}
+
+/// Whether each page of an FTS5 table on which a term begins is in the list that leads
+/// a search to it (<https://sqlite.org/fts5.html#fts5_data_structures>). The first of
+/// a piece need not be: it is where a search begins that finds none.
+fn is_listed(db: &Connection, table: &str) -> Result<bool, Fault> {
+    const PAGE_BITS: u32 = 31;
+    /// A page's height in its tree, none for a leaf, and whether it is of a long list.
+    const KIND_BITS: u32 = 6;
+    let mut listed = BTreeSet::new();
+    let mut statement = db.prepare(&format!("SELECT segid, pgno / 2 FROM {table}_idx"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        listed.insert((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    }
+    // Those up to the 10th are no pages of terms.
+    let mut statement = db.prepare(&format!(
+        "SELECT id, length(block), substr(block, 3, 2) FROM {table}_data WHERE id > 10 ORDER BY id"
+    ))?;
+    let mut rows = statement.query([])?;
+    let mut first_of = None;
+    while let Some(row) = rows.next()? {
+        let (id, length): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let (piece, page) = (id >> (PAGE_BITS + KIND_BITS), id & ((1 << PAGE_BITS) - 1));
+        if (id >> PAGE_BITS) & ((1 << KIND_BITS) - 1) != 0 {
+            continue;
+        }
+        let is_first = first_of.replace(piece) != Some(piece);
+        // Behind the terms stands where each begins.
+        let terms_end = match row.get_ref(2)?.as_blob() {
+            Ok(&[high, low]) => i64::from(u16::from_be_bytes([high, low])),
+            _ => return Ok(false),
+        };
+        if terms_end < length && !is_first && !listed.contains(&(piece, page)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn holds_the_records(db: &Connection) -> Result<bool, Fault> {
     let analyser = Analyser::new();
     // A sum does not depend on the order, which differs: the index lists by term.
     let (mut words, mut grams, mut keys) = (0_u64, 0_u64, 0_u64);

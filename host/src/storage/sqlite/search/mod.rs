@@ -32,7 +32,7 @@ use super::connection::interrupted;
 use super::fault::Fault;
 use super::read::SqliteShelves;
 use super::record::Book;
-use super::schema::indexed;
+use super::schema::{Kind, indexed};
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
 use crate::search::analyser::Analyser;
@@ -191,9 +191,9 @@ impl Scoring<'_> {
 
     fn ask<T: Default>(
         &self,
-        ask: impl FnMut(&Connection) -> Result<T, Fault>,
+        mut ask: impl FnMut(&Connection) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Error> {
-        Self::each(self.shelves, ask)
+        Self::each(self.shelves, |db| ask(db).map_err(Fault::in_index))
     }
 
     /// Scores one term, and tells where it is.
@@ -497,9 +497,17 @@ impl SqliteShelves {
         let mut query = Query::new(&Analyser::new(), text);
         self.open(|_| true)?;
         // One snapshot of each file: the counts must fit what they count. What
-        // fails meanwhile leaves them open, and a connection in a transaction is
-        // not used again.
-        Scoring::each(self, |db| Ok(db.execute_batch("BEGIN")?))?;
+        // fails meanwhile leaves them open, for this call's next search, and a
+        // connection in a transaction is not used by another call.
+        Scoring::each(self, |db| {
+            if db.is_autocommit() {
+                db.execute_batch("BEGIN")?;
+            }
+            Ok(())
+        })?;
+        for shelf in self.shelves() {
+            self.on(shelf, |db, _| Kind::level(&shelf.file).check_current(db))?;
+        }
         let (files, wanted) = self.score(&mut query)?;
         Scoring::each(self, |db| Ok(db.execute_batch("COMMIT")?))?;
         let levels = self
@@ -521,7 +529,7 @@ impl SqliteShelves {
     }
 
     fn score(&self, query: &mut Query) -> Result<(Vec<Scores>, Wanted), Error> {
-        let collections = Scoring::each(self, index::collection)?;
+        let collections = Scoring::each(self, |db| index::collection(db).map_err(Fault::in_index))?;
         let sum =
             |of: fn(&Collection) -> u64| collections.iter().map(of).fold(0, u64::saturating_add);
         let mut scoring = Scoring {

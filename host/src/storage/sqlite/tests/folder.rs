@@ -570,6 +570,14 @@ fn a_connection_has_every_setting() {
         };
         assert_eq!(found, value, "{pragma}");
     }
+    use rusqlite::config::DbConfig;
+    for (config, value) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
+    ] {
+        assert_eq!(db.db_config(config).unwrap(), value, "{config:?}");
+    }
     for index in ["memory_words", "memory_grams"] {
         let secure: i64 = db
             .query_row(

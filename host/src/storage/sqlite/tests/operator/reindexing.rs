@@ -66,6 +66,77 @@ fn a_damaged_index_is_built_anew() {
     }
 }
 
+/// What SQLite's own guard keeps anybody from who does not mean it.
+fn unguarded(store: &Store, damage: &str) {
+    let db = store.by_hand(P);
+    db.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)
+        .unwrap();
+    db.execute_batch(damage).unwrap();
+}
+
+#[test]
+fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
+    for damage in [
+        "DELETE FROM memory_words_config",
+        "DELETE FROM memory_grams_config",
+        "UPDATE memory_words_config SET v = 99 WHERE k = 'version'",
+        "DELETE FROM memory_words_config; DELETE FROM memory_grams_config; DROP TABLE memory_key",
+        "DROP TABLE memory_words_data",
+        "DROP TABLE memory_grams_data",
+        "DROP TABLE memory_words_idx",
+        "DROP TABLE memory_grams_config",
+        "DROP TABLE memory_key",
+        "DROP TABLE memory_words",
+        "DROP TABLE memory_grams",
+        "DROP TABLE memory_word_terms; DROP TABLE memory_gram_terms; DROP TABLE memory_vocabulary",
+        "DROP TABLE memory_words; CREATE TABLE memory_words_data (a)",
+        "DELETE FROM memory_words_idx; DELETE FROM memory_grams_idx",
+        "DELETE FROM memory_words_idx WHERE pgno / 2 > 1",
+        "DELETE FROM memory_grams_idx WHERE pgno / 2 > 1",
+        "DELETE FROM memory_words_idx WHERE pgno / 2 = (SELECT max(pgno / 2) FROM memory_words_idx)",
+    ] {
+        let store = filled();
+        // More than one page of each.
+        let words: Vec<String> = (0..3000).map(|i| format!("w{}", i * 7919)).collect();
+        store.save(P, "long", &words.join(" "));
+        store.assert_sound();
+        let before = store.verified().records;
+        unguarded(&store, damage);
+        let storage = SqliteStorage::open(&store.root(), SqliteOptions::default()).unwrap();
+        let operator = storage.operator(at(0));
+        let findings = operator.verify(None, &mut quietly).unwrap().findings;
+        assert!(!findings.is_empty(), "{damage}");
+        for finding in &findings {
+            assert!(
+                ["index", "schema"].contains(&finding.check.as_str()) && finding.level == Some(P),
+                "{damage}: {finding:?}"
+            );
+        }
+        let says = |what: &str| what.contains("`remora reindex`");
+        assert!(
+            findings.iter().any(|finding| says(&finding.what)),
+            "{damage}: {findings:?}"
+        );
+        // Nobody is told that what is kept were lost.
+        let mut shelves = storage.open(access(P, Origin::Agent)).unwrap();
+        let searched = shelves.search(P, "words k77 w7919000", 0, 10).map(drop);
+        let saved = shelves.put(&draft("k3", "other words")).map(drop);
+        for error in [searched, saved].into_iter().filter_map(Result::err) {
+            assert!(says(error.remedy()), "{damage}: {error:?}");
+        }
+        drop(shelves);
+        let done = operator.reindex(None, &mut quietly).unwrap();
+        assert_eq!(done[0].records, 91, "{damage}");
+        let verified = operator.verify(None, &mut quietly).unwrap();
+        assert_eq!(verified.findings, [], "{damage}");
+        assert!(verified.records >= before);
+        assert_eq!(found(&store, "k77"), 1, "{damage}");
+        assert_eq!(found(&store, "w7919000"), 1, "{damage}");
+        store.save(P, "later", "words");
+        store.assert_sound();
+    }
+}
+
 #[test]
 fn what_an_older_analyser_indexed_is_indexed_anew() {
     let store = filled();
