@@ -3,9 +3,10 @@
 //!
 //! The records lie on the four levels of one agent. Half have expired by the
 //! time that prune runs, a tenth is superseded, and every fourth was used. Each
-//! command runs in a process of its own, so that the peak of its memory (`VmHWM`,
-//! the program itself included) is its own. What is judged is the memory and the
-//! growth, never the time itself.
+//! command runs three times on a copy of the same store, in a process of its own, so
+//! that the peak of its memory (`VmHWM`, the program itself included) is its own. The
+//! median of the times is told, and the highest of the peaks. What is judged is the
+//! memory and the growth, never the time itself.
 //!
 //!     cargo bench -p remora-host --bench operator [-- RECORDS…]
 
@@ -26,7 +27,10 @@ mod words;
 
 use words::Random;
 
-/// In this order, since some change what the next ones find.
+/// How often each runs.
+const RUNS: usize = 3;
+
+/// In this order, since some need what the ones before have left beside the store.
 const COMMANDS: [&str; 12] = [
     "stats",
     "digest",
@@ -74,18 +78,67 @@ fn main() {
             "{:<10} {:>12} {:>14} {:>8}",
             "command", "time ms", "peak MB", "growth"
         );
-        run("fill", &store, records, None);
+        tell("fill", &[run("fill", &store, records)], None);
+        let copy = folder.path().join("copy");
         let mut times = Vec::new();
         for (number, command) in COMMANDS.into_iter().enumerate() {
+            let runs: Vec<(f64, f64)> = (0..RUNS)
+                .map(|_| {
+                    let made = match command {
+                        "backup" => "backups",
+                        "restore" => "restored",
+                        "import" => "imported",
+                        _ => "copy",
+                    };
+                    for old in [&copy, &folder.path().join(made)] {
+                        if old.exists() {
+                            std::fs::remove_dir_all(old).expect("what was there before");
+                        }
+                    }
+                    copy_all(&store, &copy);
+                    run(command, &copy, records)
+                })
+                .collect();
             let smaller = before.as_ref().map(|times| times[number]);
-            times.push(run(command, &store, records, smaller));
+            times.push(tell(command, &runs, smaller));
         }
         before = Some(times);
     }
 }
 
-/// Runs a command in a process of its own, and tells what it took.
-fn run(command: &str, store: &Path, records: usize, smaller: Option<f64>) -> f64 {
+/// Copies a folder, and waits until it is on the disk: what a command writes is not
+/// to wait for what was written before it.
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let copy = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_all(&entry.path(), &copy);
+        } else {
+            std::fs::copy(entry.path(), &copy).expect("a copy");
+            let copied = File::open(&copy).and_then(|copy| copy.sync_all());
+            copied.expect("the copy on the disk");
+        }
+    }
+    #[cfg(unix)]
+    std::fs::set_permissions(to, std::fs::metadata(from).expect("a folder").permissions())
+        .expect("its permissions");
+}
+
+/// Tells what a command took: the median time, which is returned, and the highest peak.
+fn tell(command: &str, runs: &[(f64, f64)], smaller: Option<f64>) -> f64 {
+    let mut times: Vec<f64> = runs.iter().map(|(time, _)| *time).collect();
+    times.sort_by(f64::total_cmp);
+    let time = times[times.len() / 2];
+    let peak = runs.iter().fold(0.0_f64, |peak, run| peak.max(run.1));
+    let growth = smaller.map_or_else(String::new, |smaller| format!("{:.1}", time / smaller));
+    println!("{command:<10} {time:>12.1} {peak:>14.1} {growth:>8}");
+    time
+}
+
+/// Runs a command in a process of its own: its time and its peak.
+fn run(command: &str, store: &Path, records: usize) -> (f64, f64) {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--command", command])
         .arg(store)
@@ -102,10 +155,7 @@ fn run(command: &str, store: &Path, records: usize, smaller: Option<f64>) -> f64
         .split_whitespace()
         .map(|n| n.parse::<f64>().expect("a number"));
     let mut next = || numbers.next().expect("a number");
-    let (time, peak) = (next(), next());
-    let growth = smaller.map_or_else(String::new, |smaller| format!("{:.1}", time / smaller));
-    println!("{command:<10} {time:>12.1} {peak:>14.1} {growth:>8}");
-    time
+    (next(), next())
 }
 
 fn child(command: &str, root: &Path, records: usize) {

@@ -227,11 +227,9 @@ fn drop_of(table: &str) -> String {
 /// no authorizer watches.
 pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {
     make(db)?;
-    // Pieces are put together once, at the end, and not again and again meanwhile.
-    db.execute_batch(
-        "INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 0), ('hashsize', 4194304);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 0), ('hashsize', 4194304);",
-    )?;
+    // Pieces are as few as memory allows, and put together once, at the end: what is
+    // merged again and again grows faster than the records.
+    configure(db, 0, HASH_BYTES)?;
     let mut number = 0_u64;
     each_record(db, |seq, key, content, tags| {
         add(db, seq, key, content, tags)?;
@@ -240,13 +238,24 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
         Ok(())
     })?;
     compact(db)?;
-    // FTS5's own choice.
-    db.execute_batch(
-        "INSERT INTO memory_words (memory_words, rank) VALUES ('automerge', 4);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('automerge', 4);
-         INSERT INTO memory_words (memory_words, rank) VALUES ('hashsize', 1048576);
-         INSERT INTO memory_grams (memory_grams, rank) VALUES ('hashsize', 1048576);",
-    )?;
+    configure(db, AUTOMERGE, HASH_BYTES_OF_A_SAVE)?;
+    Ok(())
+}
+
+/// What FTS5 collects in memory for each table before it writes a piece while the whole
+/// index is built: what some 30,000 short records need.
+const HASH_BYTES: u32 = 32 * 1024 * 1024;
+/// FTS5's own choices.
+const HASH_BYTES_OF_A_SAVE: u32 = 1024 * 1024;
+const AUTOMERGE: u32 = 4;
+
+fn configure(db: &Connection, automerge: u32, hash_bytes: u32) -> Result<(), Fault> {
+    for table in ["memory_words", "memory_grams"] {
+        db.execute_batch(&format!(
+            "INSERT INTO {table} ({table}, rank)
+             VALUES ('automerge', {automerge}), ('hashsize', {hash_bytes})"
+        ))?;
+    }
     Ok(())
 }
 
