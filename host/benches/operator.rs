@@ -4,11 +4,11 @@
 //! The records lie on the four levels of one agent. Half have expired by the
 //! time that prune runs, a tenth is superseded, and every fourth was used. Each
 //! command runs three times on a copy of the same store, in a process of its own, so
-//! that the peak of its memory (`VmHWM`, the program itself included) is its own. The
-//! median of the times is told, and the highest of the peaks. What is judged is the
-//! memory and the growth, never the time itself.
+//! that the peak of its memory (`VmHWM`, the program itself included) is its own. Told
+//! are the shortest of the times, on the clock and on the processor, and the highest
+//! of the peaks. What is judged is the memory and the growth, never the time itself.
 //!
-//!     cargo bench -p remora-host --bench operator [-- RECORDS…]
+//!     cargo bench -p remora-host --bench operator [-- RECORDS… COMMANDS…]
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -69,22 +69,29 @@ fn main() {
     } else {
         numbers
     };
-    let mut before: Option<Vec<f64>> = None;
+    let commands: Vec<&str> = COMMANDS
+        .into_iter()
+        .filter(|command| {
+            let named = |name: &str| arguments.iter().any(|arg| arg == name);
+            !COMMANDS.into_iter().any(named) || named(command)
+        })
+        .collect();
+    let mut before: Option<Vec<Figures>> = None;
     for records in numbers {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         let store = folder.path().join("store");
         println!("\n{records} records");
         println!(
-            "{:<10} {:>12} {:>14} {:>8}",
-            "command", "time ms", "peak MB", "growth"
+            "{:<10} {:>12} {:>8} {:>12} {:>8} {:>10}",
+            "command", "time ms", "growth", "CPU ms", "growth", "peak MB"
         );
         tell("fill", &[run("fill", &store, records)], None);
         let copy = folder.path().join("copy");
-        let mut times = Vec::new();
-        for (number, command) in COMMANDS.into_iter().enumerate() {
-            let runs: Vec<(f64, f64)> = (0..RUNS)
+        let mut figures = Vec::new();
+        for (number, command) in commands.iter().enumerate() {
+            let runs: Vec<Figures> = (0..RUNS)
                 .map(|_| {
-                    let made = match command {
+                    let made = match *command {
                         "backup" => "backups",
                         "restore" => "restored",
                         "import" => "imported",
@@ -99,10 +106,10 @@ fn main() {
                     run(command, &copy, records)
                 })
                 .collect();
-            let smaller = before.as_ref().map(|times| times[number]);
-            times.push(tell(command, &runs, smaller));
+            let smaller = before.as_ref().map(|figures| &figures[number]);
+            figures.push(tell(command, &runs, smaller));
         }
-        before = Some(times);
+        before = Some(figures);
     }
 }
 
@@ -126,19 +133,41 @@ fn copy_all(from: &Path, to: &Path) {
         .expect("its permissions");
 }
 
-/// Tells what a command took: the median time, which is returned, and the highest peak.
-fn tell(command: &str, runs: &[(f64, f64)], smaller: Option<f64>) -> f64 {
-    let mut times: Vec<f64> = runs.iter().map(|(time, _)| *time).collect();
-    times.sort_by(f64::total_cmp);
-    let time = times[times.len() / 2];
-    let peak = runs.iter().fold(0.0_f64, |peak, run| peak.max(run.1));
-    let growth = smaller.map_or_else(String::new, |smaller| format!("{:.1}", time / smaller));
-    println!("{command:<10} {time:>12.1} {peak:>14.1} {growth:>8}");
-    time
+/// What a command took.
+struct Figures {
+    /// Milliseconds on the clock, and on the processor.
+    time: f64,
+    cpu: f64,
+    /// Megabytes.
+    peak: f64,
 }
 
-/// Runs a command in a process of its own: its time and its peak.
-fn run(command: &str, store: &Path, records: usize) -> (f64, f64) {
+/// Tells the best times and the worst peak of a command's runs, and returns them.
+fn tell(command: &str, runs: &[Figures], smaller: Option<&Figures>) -> Figures {
+    let least = |of: fn(&Figures) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
+    let figures = Figures {
+        time: least(|run| run.time),
+        cpu: least(|run| run.cpu),
+        peak: runs.iter().map(|run| run.peak).fold(0.0, f64::max),
+    };
+    let growth = |of: fn(&Figures) -> f64| {
+        smaller.map_or_else(String::new, |smaller| {
+            format!("{:.1}", of(&figures) / of(smaller))
+        })
+    };
+    println!(
+        "{command:<10} {:>12.1} {:>8} {:>12.1} {:>8} {:>10.1}",
+        figures.time,
+        growth(|run| run.time),
+        figures.cpu,
+        growth(|run| run.cpu),
+        figures.peak
+    );
+    figures
+}
+
+/// Runs a command in a process of its own.
+fn run(command: &str, store: &Path, records: usize) -> Figures {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--command", command])
         .arg(store)
@@ -155,19 +184,28 @@ fn run(command: &str, store: &Path, records: usize) -> (f64, f64) {
         .split_whitespace()
         .map(|n| n.parse::<f64>().expect("a number"));
     let mut next = || numbers.next().expect("a number");
-    (next(), next())
+    Figures {
+        time: next(),
+        cpu: next(),
+        peak: next(),
+    }
 }
 
 fn child(command: &str, root: &Path, records: usize) {
     let storage = SqliteStorage::open(root, SqliteOptions::default()).expect("a store");
     // A day later, when half of the records have expired.
     let operator = storage.operator(moment(24 * 60 * 60 * 1000));
-    let start = Clock::now();
+    let (start, before) = (Clock::now(), cpu());
     match command {
         "fill" => fill(&storage, records),
         _ => act(command, &operator, root, records),
     }
-    println!("{} {}", start.elapsed().as_secs_f64() * 1e3, peak());
+    println!(
+        "{} {} {}",
+        start.elapsed().as_secs_f64() * 1e3,
+        cpu() - before,
+        peak()
+    );
 }
 
 fn act(command: &str, operator: &Operator<'_>, root: &Path, records: usize) {
@@ -301,6 +339,13 @@ fn fill(storage: &SqliteStorage, records: usize) {
             }
         }
     }
+}
+
+/// How long this process was on a processor, in milliseconds.
+fn cpu() -> f64 {
+    let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanos = told.split_whitespace().next().and_then(|n| n.parse().ok());
+    nanos.map_or(f64::NAN, |nanos: f64| nanos / 1e6)
 }
 
 /// The most memory that this process has had, in MB.
