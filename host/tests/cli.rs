@@ -6,89 +6,21 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A folder of its own for each test, with a store in it once that is used.
-struct Place {
-    folder: TempDir,
-}
+mod place;
 
-/// How a command ended.
-#[derive(Debug)]
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
-}
+use place::{Place, Ran, finish};
 
 impl Place {
-    fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().expect("a folder"),
-        }
-    }
-
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("store")
-    }
-
-    /// The binary in a tidy environment, in this folder.
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_remora"));
-        command
-            .env_remove("RUST_LOG")
-            .env_remove("XDG_DATA_HOME")
-            .env("HOME", self.folder.path())
-            .env("REMORA_STORE", self.store())
-            // One for all tests: compiling the component takes a while.
-            .env(
-                "REMORA_CACHE",
-                concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-            )
-            .current_dir(self.folder.path());
-        command
-    }
-
-    fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
-        let mut command = self.command();
-        command.args(args);
-        finish(command, b"")
-    }
-
-    fn run_with_input<A: AsRef<OsStr>>(
-        &self,
-        args: impl IntoIterator<Item = A>,
-        input: &[u8],
-    ) -> Ran {
-        let mut command = self.command();
-        command.args(args);
-        finish(command, input)
-    }
-
-    /// A command that must succeed, with its answer in JSON.
-    fn json<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
-        let mut command = self.command();
-        command.arg("--json").args(args);
-        let ran = finish(command, b"");
-        assert_eq!(ran.code, 0, "{ran:?}");
-        ran.json()
-    }
-
     fn call(&self, tool: &str, arguments: &str) -> Ran {
         self.run(["call", tool, arguments])
     }
 }
 
 impl Ran {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
     /// The code and message of a failure in JSON.
     #[track_caller]
     fn failure(&self) -> (String, String) {
@@ -98,19 +30,6 @@ impl Ran {
             (Some(code), Some(message)) => (code, message),
             _ => panic!("no failure: {self:?}"),
         }
-    }
-}
-
-fn finish(command: Command, input: &[u8]) -> Ran {
-    let output = assert_cmd::Command::from_std(command)
-        .write_stdin(input)
-        .timeout(std::time::Duration::from_secs(60))
-        .output()
-        .expect("it runs");
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8(output.stdout).expect("UTF-8"),
-        err: String::from_utf8(output.stderr).expect("UTF-8"),
     }
 }
 

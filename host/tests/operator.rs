@@ -9,74 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A folder of its own for each test, with a store in it once that is used.
-struct Place {
-    folder: TempDir,
-}
+mod place;
 
-/// How a command ended.
-#[derive(Debug)]
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
-}
+use place::{Place, Ran};
 
 impl Place {
-    fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().expect("a folder"),
-        }
-    }
-
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
-    }
-
-    fn store(&self) -> PathBuf {
-        self.path("store")
-    }
-
-    /// The binary in a tidy environment, in this folder.
-    fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_remora"));
-        command
-            .env_remove("RUST_LOG")
-            .env_remove("XDG_DATA_HOME")
-            .env_remove("XDG_CONFIG_HOME")
-            .env("HOME", self.folder.path())
-            .env("REMORA_STORE", self.store())
-            .env(
-                "REMORA_CACHE",
-                concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
-            )
-            .current_dir(self.folder.path());
-        command
-    }
-
-    fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
-        self.run_with_input(args, b"")
-    }
-
-    fn run_with_input<A: AsRef<OsStr>>(
-        &self,
-        args: impl IntoIterator<Item = A>,
-        input: &[u8],
-    ) -> Ran {
-        let mut command = self.command();
-        command.args(args);
-        let output = assert_cmd::Command::from_std(command)
-            .write_stdin(input)
-            .timeout(Duration::from_secs(120))
-            .output()
-            .expect("it runs");
-        Ran {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8(output.stdout).expect("UTF-8"),
-            err: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
     }
 
     /// A command that must succeed, with what it printed.
@@ -85,14 +25,6 @@ impl Place {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
         ran.out
-    }
-
-    /// The same, with its answer in JSON.
-    #[track_caller]
-    fn json(&self, args: &[&str]) -> Value {
-        let ran = self.run(["--json"].iter().chain(args));
-        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
-        ran.json()
     }
 
     #[track_caller]
@@ -128,11 +60,6 @@ impl Place {
 }
 
 impl Ran {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
     /// Each line of the answer as JSON.
     #[track_caller]
     fn lines(&self) -> Vec<Value> {
@@ -289,7 +216,7 @@ fn stats_show_the_gap_between_all_and_live_of_each_level() {
     place.done(&["delete", "gone"]);
     place.save_at("confidential", "salary", "95k");
 
-    let report = place.json(&["stats"]);
+    let report = place.json(["stats"]);
     let [public, confidential] = &report["levels"].as_array().expect("levels")[..] else {
         panic!("{report}");
     };
@@ -330,12 +257,12 @@ fn a_digest_tells_keys_and_sources_and_never_words() {
     assert!(mail.contains("source: a test"), "{mail}");
     assert!(!mail.contains("words"), "{mail}");
 
-    let public = place.json(&["digest", "--up-to", "internal"]);
+    let public = place.json(["digest", "--up-to", "internal"]);
     let entries = public["entries"].as_array().expect("entries");
     assert_eq!(entries.len(), 4, "{public}");
     assert!(entries.iter().all(|entry| entry["level"] == "PUBLIC"));
 
-    let later = place.json(&["digest", "--since", "2999-01-01"]);
+    let later = place.json(["digest", "--since", "2999-01-01"]);
     assert_eq!(later["entries"], json!([]));
 }
 
@@ -344,9 +271,9 @@ fn unused_lists_what_nobody_has_read_and_changes_nothing() {
     let place = Place::new();
     place.save("read", "words");
     place.save("unread", "words");
-    assert_eq!(place.json(&["unused"])["memories"], json!([]));
+    assert_eq!(place.json(["unused"])["memories"], json!([]));
     std::thread::sleep(Duration::from_millis(5));
-    let unused = place.json(&["unused", "--for", "0d"]);
+    let unused = place.json(["unused", "--for", "0d"]);
     let keys: Vec<&str> = unused["memories"]
         .as_array()
         .expect("memories")
@@ -379,7 +306,7 @@ fn audit_shows_the_trail_of_one_session_and_checks_whole_trails() {
         "{shown}"
     );
 
-    let report = place.json(&["audit", "--since", "1d"]);
+    let report = place.json(["audit", "--since", "1d"]);
     let events = report["events"].as_array().expect("events");
     assert_eq!(events.len(), 2, "{report}");
     assert_eq!(events[0]["kind"], "save");
@@ -387,7 +314,7 @@ fn audit_shows_the_trail_of_one_session_and_checks_whole_trails() {
     assert_eq!(report["trails"][0]["broken"], Value::Null);
     assert!(!report.to_string().contains("words"));
 
-    let none = place.json(&["audit", "--since", "2999-01-01"]);
+    let none = place.json(["audit", "--since", "2999-01-01"]);
     assert_eq!(none["events"], json!([]));
     assert_eq!(none["trails"][0]["lines"], 2);
 }
@@ -399,17 +326,17 @@ fn retention_removes_the_beginning_of_a_trail_and_leaves_an_anchor() {
         place.save("k", content);
     }
     std::thread::sleep(Duration::from_millis(5));
-    let would = place.json(&["audit", "--keep", "0", "--dry-run"]);
+    let would = place.json(["audit", "--keep", "0", "--dry-run"]);
     assert_eq!(would["levels"][0]["removed"], 3);
     assert_eq!(
-        place.json(&["audit", "--keep", "30"])["levels"][0]["removed"],
+        place.json(["audit", "--keep", "30"])["levels"][0]["removed"],
         0
     );
     assert_eq!(
-        place.json(&["audit", "--keep", "0"])["levels"][0]["removed"],
+        place.json(["audit", "--keep", "0"])["levels"][0]["removed"],
         3
     );
-    let trail = place.json(&["audit"]);
+    let trail = place.json(["audit"]);
     assert_eq!(trail["trails"][0]["removed"], 3, "{trail}");
     assert_eq!(trail["trails"][0]["broken"], Value::Null);
     assert_eq!(trail["events"][0]["kind"], "retention");
@@ -431,13 +358,13 @@ fn a_prune_removes_what_had_its_time_and_a_dry_run_only_counts() {
     );
     std::thread::sleep(Duration::from_millis(5));
     let now = ["--superseded-after", "0d", "--deleted-after", "0d"];
-    let would = place.json(&[&["prune", "--dry-run"][..], &now].concat());
+    let would = place.json([&["prune", "--dry-run"][..], &now].concat());
     assert_eq!(would["dry_run"], true);
     assert_eq!(would["levels"][0]["superseded"], 1);
-    assert_eq!(place.json(&["stats"])["levels"][0]["all"], 3);
+    assert_eq!(place.json(["stats"])["levels"][0]["all"], 3);
     let did = place.done(&[&["prune"][..], &now].concat());
     assert!(did.ends_with("Pruned 2 records, 15 B.\n"), "{did}");
-    assert_eq!(place.json(&["stats"])["levels"][0]["all"], 1);
+    assert_eq!(place.json(["stats"])["levels"][0]["all"], 1);
     assert!(place.done(&["get", "deploy"]).contains("Wednesdays"));
 }
 
@@ -467,7 +394,7 @@ fn a_reindex_repairs_an_index_that_verify_finds_wrong() {
     );
     place.done(&["verify"]);
     assert!(place.done(&["search", "wednesday"]).contains("Wednesdays"));
-    let report = place.json(&["--agent", "default", "reindex"]);
+    let report = place.json(["--agent", "default", "reindex"]);
     assert_eq!(
         report,
         json!({ "levels": [
@@ -533,7 +460,7 @@ fn a_purge_of_one_level_leaves_the_others() {
     let place = Place::new();
     place.save("salary", "public words");
     place.save_at("confidential", "salary", "confidential words");
-    let report = place.json(&["purge", "salary", "--level", "confidential", "--yes"]);
+    let report = place.json(["purge", "salary", "--level", "confidential", "--yes"]);
     assert_eq!(report["levels"][0]["level"], "CONFIDENTIAL");
     assert_eq!(report["levels"][0]["records"], 1);
     assert!(place.done(&["get", "salary"]).contains("public words"));
@@ -549,7 +476,7 @@ fn everything_from_a_session_is_purged_at_once() {
     place.done(&["--session", "leak", "save", "a", "words of a leak"]);
     place.done(&["--session", "leak", "save", "b", "more of a leak"]);
     place.save("c", "unsuspicious");
-    let report = place.json(&["purge", "--everything-from", "leak", "--yes"]);
+    let report = place.json(["purge", "--everything-from", "leak", "--yes"]);
     assert_eq!(report["levels"][0]["records"], 2);
     assert_eq!(holding(&place.store(), "of a leak"), Vec::<PathBuf>::new());
     assert!(place.done(&["get", "c"]).contains("unsuspicious"));
@@ -576,7 +503,7 @@ fn a_deleted_record_is_restored_by_its_id() {
     place.save("deploy", "on Tuesdays");
     place.done(&["delete", "deploy"]);
     assert_eq!(place.run(["get", "deploy"]).code, 1);
-    let digest = place.json(&["digest"]);
+    let digest = place.json(["digest"]);
     let deleted = digest["entries"]
         .as_array()
         .and_then(|entries| entries.iter().find(|entry| entry["change"] == "deleted"))
@@ -609,7 +536,7 @@ fn verify_exits_with_one_for_a_flipped_byte_and_says_where() {
     place.save("deploy", "Deploys go out on Tuesdays.");
     let said = place.done(&["verify"]);
     assert!(said.starts_with("Sound: 2 files, 1 record, "), "{said}");
-    let sound = place.json(&["verify"]);
+    let sound = place.json(["verify"]);
     assert_eq!(sound["sound"], true);
     assert_eq!(sound["findings"], json!([]));
 
@@ -652,7 +579,7 @@ fn verify_finds_a_control_plane_that_cannot_be_read() {
 fn a_doctor_finds_nothing_wrong_with_a_new_store() {
     let place = Place::new();
     place.save("deploy", "words");
-    let report = place.json(&["doctor"]);
+    let report = place.json(["doctor"]);
     let bad: Vec<&Value> = report["findings"]
         .as_array()
         .expect("findings")
@@ -777,7 +704,7 @@ fn a_backup_is_restored_whole_into_an_empty_folder() {
     place.done(&["--taint", "confidential", "confirm", "daily"]);
     place.done(&["--session", "work", "--taint", "internal", "status"]);
 
-    let report = place.json(&["backup", "backups"]);
+    let report = place.json(["backup", "backups"]);
     let folder = report["folder"].as_str().expect("a folder");
     assert!(Path::new(folder).join("manifest.json").is_file());
     let other = place.path("other");
@@ -799,7 +726,7 @@ fn a_backup_is_restored_whole_into_an_empty_folder() {
 fn a_restore_over_a_newer_store_wants_force() {
     let place = Place::new();
     place.save("deploy", "on Tuesdays");
-    let report = place.json(&["backup", "backups"]);
+    let report = place.json(["backup", "backups"]);
     let folder = report["folder"].as_str().expect("a folder").to_owned();
     place.save("younger", "than the backup");
     let ran = place.run(["restore", &folder]);
@@ -815,7 +742,7 @@ fn a_restore_over_a_newer_store_wants_force() {
 fn what_a_forced_restore_leaves_without_anything_live_is_told() {
     let place = Place::new();
     place.save("deploy", "on Tuesdays");
-    let report = place.json(&["backup", "backups"]);
+    let report = place.json(["backup", "backups"]);
     let folder = report["folder"].as_str().expect("a folder").to_owned();
     place.save("deploy", "on Wednesdays");
     let ran = place.run(["restore", &folder, "--force"]);
@@ -833,7 +760,7 @@ fn what_a_forced_restore_leaves_without_anything_live_is_told() {
 fn a_backup_is_used_as_a_store_by_no_command() {
     let place = Place::new();
     place.save("deploy", "on Tuesdays");
-    let report = place.json(&["backup", "backups"]);
+    let report = place.json(["backup", "backups"]);
     let backup = report["folder"].as_str().expect("a folder").to_owned();
     let bytes = || {
         let mut all: Vec<(PathBuf, Vec<u8>)> = files(Path::new(&backup))
@@ -1041,7 +968,7 @@ fn an_import_reports_the_lines_it_rejects_and_a_file_that_ends_early() {
 fn a_folder_is_no_file_to_import() {
     let place = Place::new();
     place.save("k", "words");
-    let backup = place.json(&["backup", "backups"]);
+    let backup = place.json(["backup", "backups"]);
     let backup = backup["folder"].as_str().expect("a folder").to_owned();
     for (folder, says) in [("backups", "Name a file"), (&backup, "remora restore")] {
         let ran = place.run(["import", folder]);
@@ -1092,7 +1019,7 @@ fn a_review_over_a_pipe_prints_the_queue_and_does_what_is_decided() {
         "{ran:?}"
     );
 
-    let get = |key: &str| place.json(&["get", key]);
+    let get = |key: &str| place.json(["get", key]);
     assert_ne!(get("kept")["confirmed_at"], Value::Null);
     assert_eq!(get("replaced")["content"], "new words");
     assert_eq!(get("replaced")["tags"], json!(["t"]));
@@ -1161,9 +1088,9 @@ fn a_review_sees_and_changes_what_its_level_allows() {
         "{ran:?}"
     );
     // Confirmed where it was seen: a public session does not hear of it.
-    let low = place.json(&["get", "low"]);
+    let low = place.json(["get", "low"]);
     assert_eq!(low["confirmed_at"], Value::Null);
-    let seen = place.json(&["--taint", "confidential", "get", "low"]);
+    let seen = place.json(["--taint", "confidential", "get", "low"]);
     assert_ne!(seen["confirmed_at"], Value::Null);
 }
 
@@ -1177,7 +1104,7 @@ fn words_that_a_review_lets_expire_are_trusted_no_more_than_before() {
         &[json!({ "key": "guess", "do": "expire" })],
     );
     assert_eq!(ran.code, 0, "{ran:?}");
-    let guess = place.json(&["get", "guess"]);
+    let guess = place.json(["get", "guess"]);
     assert_eq!(guess["origin"], "AGENT");
     assert_ne!(guess["expires_at"], Value::Null);
 }
@@ -1346,7 +1273,7 @@ fn what_waits_for_a_person_is_shown_with_its_source_and_accepted_or_refused() {
         ran.decisions()[1]["id"].as_str(),
         Some(ids["deploy"].as_str())
     );
-    let deploy = place.json(&["get", "deploy"]);
+    let deploy = place.json(["get", "deploy"]);
     assert_eq!(deploy["content"], "on Wednesdays");
     assert_eq!(
         (&deploy["origin"], &deploy["standing"]),
@@ -1357,7 +1284,7 @@ fn what_waits_for_a_person_is_shown_with_its_source_and_accepted_or_refused() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert_eq!(waiting(&ran).len(), 1);
 
-    let trail = place.json(&["--session", "operator", "audit"]);
+    let trail = place.json(["--session", "operator", "audit"]);
     let told: Vec<_> = trail["events"]
         .as_array()
         .expect("events")
@@ -1476,11 +1403,11 @@ fn a_review_at_a_terminal_asks_for_one_memory_after_the_other() {
         "{ran:?}"
     );
     assert!(ran.out.contains("run it again"), "{ran:?}");
-    assert_ne!(place.json(&["get", "kept"])["confirmed_at"], Value::Null);
-    assert_eq!(place.json(&["get", "replaced"])["content"], "new words");
-    assert_eq!(place.json(&["get", "replaced"])["source"], "Ada");
+    assert_ne!(place.json(["get", "kept"])["confirmed_at"], Value::Null);
+    assert_eq!(place.json(["get", "replaced"])["content"], "new words");
+    assert_eq!(place.json(["get", "replaced"])["source"], "Ada");
     assert_eq!(place.run(["get", "deleted"]).code, 1);
-    assert_eq!(place.json(&["get", "skipped"])["confirmed_at"], Value::Null);
+    assert_eq!(place.json(["get", "skipped"])["confirmed_at"], Value::Null);
 }
 
 #[cfg(unix)]
@@ -1510,7 +1437,7 @@ fn what_waits_is_asked_for_first_at_a_terminal_with_what_stands_there() {
             .contains("Reviewed 3 memories: 1 accept, 1 keep, 1 refuse."),
         "{ran:?}"
     );
-    assert_eq!(place.json(&["get", "deploy"])["content"], "on Wednesdays");
+    assert_eq!(place.json(["get", "deploy"])["content"], "on Wednesdays");
     assert_eq!(place.run(["get", "page"]).code, 1);
 }
 
@@ -1558,7 +1485,7 @@ fn the_block_for_a_prompt_is_dated_within_its_budget_and_in_a_stable_order() {
     );
     assert!(heads[1].starts_with("- \"style\""), "{block}");
     assert_eq!(place.done(&args), block);
-    assert_eq!(place.json(&args)["context"], block.as_str());
+    assert_eq!(place.json(args)["context"], block.as_str());
     assert_eq!(place.run(["context", "--budget", "49"]).code, 2);
 }
 
@@ -1650,12 +1577,12 @@ fn a_memory_is_confirmed_and_its_history_told() {
     place.save("deploy", "on Tuesdays");
     place.save("deploy", "on Wednesdays");
     assert_eq!(
-        place.json(&["confirm", "deploy", "--source", "Ada"])["confirmed"],
+        place.json(["confirm", "deploy", "--source", "Ada"])["confirmed"],
         true
     );
     assert_eq!(place.run(["confirm", "absent"]).code, 1);
     place.done(&["save", "daily", "we deploy daily", "--supersedes", "deploy"]);
-    let history = place.json(&["history", "deploy"]);
+    let history = place.json(["history", "deploy"]);
     let versions = history["versions"].as_array().expect("versions");
     assert_eq!(versions.len(), 2, "{history}");
     assert_eq!(versions[0]["superseded_by"], "daily");
@@ -1674,7 +1601,7 @@ fn a_memory_is_saved_with_an_end() {
     place.done(&["save", "a", "x", "--expires-in", "7d"]);
     place.done(&["save", "b", "x", "--expires-at", "2999-01-31"]);
     assert_eq!(
-        place.json(&["get", "b"])["expires_at"],
+        place.json(["get", "b"])["expires_at"],
         "2999-01-31T23:59:59.999Z"
     );
     for wrong in [
