@@ -801,6 +801,22 @@ fn a_backup_is_used_as_a_store_by_no_command() {
     let said = place.done(&["--store", &backup, "verify"]);
     assert!(said.starts_with("Sound: 2 files, 1 record, "), "{said}");
     assert!(bytes() == before);
+    // Nor is a store made beside it, where the folder of all backups is named.
+    let backups = place.path("backups");
+    let ran = place.run(["--store", backups.to_str().expect("Unicode"), "list"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(
+        ran.err.contains("holds backups, and is no store"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains(" verify"), "{ran:?}");
+    assert!(!backups.join("store.key").exists());
+    // A folder that holds something else may well get one, and it is said.
+    let disk = place.path("disk");
+    fs::create_dir_all(disk.join("lost+found")).expect("a folder");
+    let ran = place.run(["--store", disk.to_str().expect("Unicode"), "list"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("a new store was made"), "{ran:?}");
     let other = place.path("other");
     let other = other.to_str().expect("Unicode");
     place.done(&["--store", other, "restore", &backup]);

@@ -57,10 +57,8 @@ impl<'a> Context<'a> {
         let folder = self.name_store()?;
         tracing::debug!(store = %folder.display(), "opening");
         // Where it can't be looked into, opening it says why.
-        let new = match fs::read_dir(&folder) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
+        let new = fs::symlink_metadata(folder.join("store.key"))
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
         let store = SqliteStorage::open(&folder, self.sqlite_options())?;
         if new {
             self.say(&format!("a new store was made in {}.", store.location()));

@@ -56,8 +56,13 @@ pub(super) fn run(context: &mut Context<'_>, args: &DigestArgs) -> anyhow::Resul
             .count()
     };
     let console = &mut context.console;
+    let rarer: String = [Change::Superseded, Change::Accepted, Change::Restored]
+        .into_iter()
+        .filter(|change| number(*change) > 0)
+        .map(|change| format!(", {} {}", number(change), name(change)))
+        .collect();
     console.line(&format!(
-        "{} saved, {} changed, {} deleted, from {} to {}.",
+        "{} saved, {} changed, {} deleted{rarer}, from {} to {}.",
         number(Change::Saved),
         number(Change::Changed),
         number(Change::Deleted),
@@ -86,16 +91,23 @@ fn place(level: Level) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-fn told(entry: &DigestEntry) -> String {
-    let change = match entry.change {
-        Change::Saved => "saved  ",
+fn name(change: Change) -> &'static str {
+    match change {
+        Change::Saved => "saved",
         Change::Changed => "changed",
         Change::Deleted => "deleted",
-        _ => "other  ",
-    };
+        Change::Superseded => "superseded",
+        Change::Accepted => "accepted",
+        Change::Restored => "restored",
+        _ => "other",
+    }
+}
+
+fn told(entry: &DigestEntry) -> String {
     let mut line = format!(
-        "{}  {change}  {}  {}, by {}",
+        "{}  {:<10}  {}  {}, by {}",
         when(&entry.at.to_string()),
+        name(entry.change),
         visible::line(&entry.key),
         visible::line(&entry.origin),
         visible::line(&entry.session),

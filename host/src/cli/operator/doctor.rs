@@ -629,7 +629,7 @@ fn sessions(storage: &SqliteStorage, now: Instant, findings: &mut Findings) {
                     Grade::Note,
                     "sessions",
                     format!(
-                        "{} observed something above the clearance, and no more written",
+                        "{} observed something above the clearance, and can't write any more",
                         counted(ended, "session has", "sessions have")
                     ),
                     "Give its client another session with `remora session new`",

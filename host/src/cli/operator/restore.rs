@@ -97,7 +97,7 @@ pub(super) fn run(context: &mut Context<'_>, args: &RestoreArgs) -> anyhow::Resu
     }
     if report.sessions.raised > 0 {
         context.console.note(&format!(
-            "{} had risen since the backup and stayed where they were.",
+            "{} had risen since the backup: none was lowered.",
             counted(report.sessions.raised, "session", "sessions"),
         ))?;
     }

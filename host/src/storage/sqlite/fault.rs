@@ -204,7 +204,7 @@ impl Place {
 
     fn index(&self, error: &rusqlite::Error) -> Error {
         Error::unavailable(
-            format!("The full-text index of {} is damaged", self.name),
+            format!("{} has a damaged full-text index", self.name),
             "It is made of what is kept, which is still there",
             "Ask the person who runs the store to run `remora reindex`, which makes it anew",
         )

@@ -35,7 +35,7 @@ use crate::error::Error;
 use crate::level::Level;
 use crate::seal::Digest;
 
-const KEY: &str = "store.key";
+pub(super) const KEY: &str = "store.key";
 const SESSIONS: &str = "sessions.db";
 const AGENTS: &str = "agents";
 

@@ -1,5 +1,8 @@
 //! What happened since: enough for a daily mail, and never the words.
 
+use std::collections::BTreeMap;
+
+use rusqlite::Row;
 use serde::Serialize;
 
 use super::Operator;
@@ -18,8 +21,14 @@ pub enum Change {
     Saved,
     /// Saved in place of the version before.
     Changed,
-    /// Deleted softly.
+    /// Deleted softly; what waited was refused.
     Deleted,
+    /// Something under another key took its place.
+    Superseded,
+    /// It waited, and a person accepted it.
+    Accepted,
+    /// Its deletion was taken back.
+    Restored,
 }
 
 /// One thing that happened. Content and tags are never told.
@@ -44,7 +53,7 @@ pub struct DigestEntry {
     pub origin: String,
     /// Whether it is believed: `trusted`, `pending` or `quarantined`.
     pub standing: String,
-    /// By which session it was saved.
+    /// Which session did it.
     pub session: String,
 }
 
@@ -64,9 +73,26 @@ const DELETED: &str = "
     SELECT r.deleted_at, r.key, r.id, r.source, r.origin, r.standing, r.session, 0
     FROM record AS r WHERE r.deleted_at >= ?1 AND r.deleted_at <= ?2";
 
+/// A version that took the place of another key's, rather than of the one before.
+const SUPERSEDED: &str = "
+    SELECT old.superseded_at, old.key, old.id, old.source, old.origin, old.standing,
+           edge.session, 0
+    FROM record AS old
+        JOIN edge ON edge.old_id = old.id
+        JOIN record AS new ON new.id = edge.new_id AND new.key <> old.key
+    WHERE old.superseded_at >= ?1 AND old.superseded_at <= ?2
+    GROUP BY old.seq";
+
+/// What only the trail tells, by the person or session that did it.
+const ACTS: &str = "
+    SELECT e.at, r.key, r.id, r.source, r.origin, r.standing, e.session, e.kind
+    FROM event AS e JOIN record AS r ON r.id = e.record
+    WHERE e.kind IN ('delete', 'refuse', 'accept', 'undelete') AND e.at >= ?1 AND e.at <= ?2
+    ORDER BY e.number";
+
 impl Operator<'_> {
-    /// What was saved, changed and deleted from `since` until now, oldest first.
-    /// What was purged or pruned since is not in it.
+    /// What was saved, changed, deleted, superseded, accepted and restored from `since`
+    /// until now, oldest first. What was purged or pruned since is not in it.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) for an agent that has no files,
@@ -75,11 +101,38 @@ impl Operator<'_> {
         let mut entries = Vec::new();
         for file in self.files_of(agent)? {
             self.read(&file, |db, _| {
-                for (sql, deleted) in [(SAVED, false), (DELETED, true)] {
+                let span = (since.to_sql(), self.now.to_sql());
+                // Of what was deleted the record tells who had saved it.
+                let mut deleted_by: BTreeMap<String, String> = BTreeMap::new();
+                let mut statement = db.prepare(ACTS)?;
+                let mut rows = statement.query((&span.0, &span.1))?;
+                while let Some(row) = rows.next()? {
+                    let kind: String = row.get(7)?;
+                    match kind.as_str() {
+                        "accept" => entries.push(entry(row, &file, Change::Accepted)?),
+                        "undelete" => entries.push(entry(row, &file, Change::Restored)?),
+                        _ => {
+                            deleted_by.insert(row.get(2)?, row.get(6)?);
+                        }
+                    }
+                }
+                for (sql, change) in [
+                    (SAVED, Change::Saved),
+                    (DELETED, Change::Deleted),
+                    (SUPERSEDED, Change::Superseded),
+                ] {
                     let mut statement = db.prepare(sql)?;
-                    let mut rows = statement.query((since.to_sql(), self.now.to_sql()))?;
+                    let mut rows = statement.query((&span.0, &span.1))?;
                     while let Some(row) = rows.next()? {
-                        entries.push(entry(row, &file, deleted)?);
+                        let replaces = row.get(7)?;
+                        let mut entry =
+                            entry(row, &file, if replaces { Change::Changed } else { change })?;
+                        if change == Change::Deleted
+                            && let Some(session) = deleted_by.remove(&entry.id)
+                        {
+                            entry.session = session;
+                        }
+                        entries.push(entry);
                     }
                 }
                 Ok(())
@@ -91,16 +144,11 @@ impl Operator<'_> {
     }
 }
 
-fn entry(row: &rusqlite::Row<'_>, file: &LevelFile, deleted: bool) -> Result<DigestEntry, Fault> {
+fn entry(row: &Row<'_>, file: &LevelFile, change: Change) -> Result<DigestEntry, Fault> {
     let at: String = row.get(0)?;
-    let replaces: bool = row.get(7)?;
     Ok(DigestEntry {
         at: Instant::from_sql(&at).ok_or(Fault::Altered("a record can't be read"))?,
-        change: match (deleted, replaces) {
-            (true, _) => Change::Deleted,
-            (false, true) => Change::Changed,
-            (false, false) => Change::Saved,
-        },
+        change,
         agent: file.agent.clone(),
         level: file.level,
         key: row.get(1)?,

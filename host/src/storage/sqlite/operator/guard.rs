@@ -4,7 +4,7 @@
 //! to count a use, and then the backup is no longer what its manifest says and
 //! can't be restored. So the folder of a backup is never opened as a store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Progress;
 use super::backup::{FORMAT, MANIFEST, Manifest, digest};
@@ -12,6 +12,7 @@ use super::restore::check_paths;
 use super::verify::{Finding, Verification};
 use crate::clock::Instant;
 use crate::error::Error;
+use crate::storage::sqlite::layout::KEY;
 use crate::storage::sqlite::schema::{LEVEL, SESSIONS};
 use crate::storage::sqlite::{SqliteOptions, SqliteStorage};
 
@@ -107,7 +108,14 @@ fn finding(file: &str, what: impl Into<String>) -> Finding {
     }
 }
 
-/// Refuses the folder of a backup where a store is wanted.
+/// The backups in a folder.
+fn backups_in(folder: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths.find(|path| SqliteStorage::is_backup(path))
+}
+
+/// Refuses the folder of a backup, or of several, where a store is wanted.
 pub(in crate::storage::sqlite) fn refuse_backup(folder: &Path) -> Result<(), Error> {
     if SqliteStorage::is_backup(folder) {
         let shown = folder.display();
@@ -117,6 +125,18 @@ pub(in crate::storage::sqlite) fn refuse_backup(folder: &Path) -> Result<(), Err
              checked with `remora verify` and restored, and nothing else",
             format!(
                 "Restore it into a folder of its own: remora --store ELSEWHERE restore {shown}"
+            ),
+        ));
+    }
+    // Only where a store would be made: one may well have its backups in it.
+    let has_key = std::fs::symlink_metadata(folder.join(KEY)).is_ok();
+    if !has_key && let Some(backup) = backups_in(folder) {
+        return Err(Error::refused(
+            format!("{} holds backups, and is no store", folder.display()),
+            "No store is made among backups",
+            format!(
+                "Name a store, or one of the backups to verify it: remora --store {} verify",
+                backup.display()
             ),
         ));
     }

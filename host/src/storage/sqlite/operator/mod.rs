@@ -82,15 +82,16 @@ pub(super) use restore::recover;
 pub use restore::{RestoreOptions, RestoreReport, RestoredFile, RestoredSessions};
 
 use super::connection::{Mode, Pool, for_long_work};
-use super::event;
+use super::event::{self, Line};
 use super::fault::{Fault, Place};
 use super::layout::{LevelFile, identity};
-use super::record::Book;
+use super::record::{Book, Record};
 use super::schema::Kind;
 use super::{Inner, SqliteStorage};
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::Level;
+use crate::provenance::Origin;
 
 /// The session's name in the lines that an operator's commands leave.
 pub const SESSION: &str = "operator";
@@ -346,6 +347,26 @@ impl<'a> Operator<'a> {
         detail: &str,
     ) -> Result<(), Fault> {
         event::append_operator(db, book, &self.now.to_sql(), kind, key, detail)
+    }
+
+    /// Leaves the line of an operator's command that is about one record.
+    pub(super) fn log_of(
+        &self,
+        db: &Connection,
+        book: &Book<'_>,
+        kind: &str,
+        record: &Record,
+        detail: &str,
+    ) -> Result<(), Fault> {
+        let line = Line {
+            at: &self.now.to_sql(),
+            kind,
+            session: SESSION,
+            origin: Origin::User,
+            record: Some((&record.id, &record.key)),
+            detail: Some(detail),
+        };
+        event::append(db, book, line)
     }
 
     /// The moment so long ago, as files hold it.

@@ -54,18 +54,16 @@ impl Operator<'_> {
     /// something newer stands under its key or took its place, or its time is
     /// over, or its words are gone; [`Unavailable`](crate::ErrorKind::Unavailable).
     pub fn undelete(&self, agent: Option<&str>, id: &str) -> Result<Undeleted, Error> {
-        let digits = id.to_ascii_lowercase();
-        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_hex || !(DIGITS_LEAST..=DIGITS).contains(&digits.len()) {
-            return Err(Error::invalid(
+        let digits = first_digits(id).ok_or_else(|| {
+            Error::invalid(
                 format!("\"{}\" is no record's id", id.escape_debug()),
                 format!(
                     "An id is {DIGITS} hexadecimal digits; its first ones are enough, at least \
                      {DIGITS_LEAST}, where no other record has them"
                 ),
                 WHERE_IDS_ARE,
-            ));
-        }
+            )
+        })?;
         let mut records = Vec::new();
         let mut erased = false;
         for file in self.files_of(agent)? {
@@ -93,11 +91,7 @@ impl Operator<'_> {
                 "What was pruned is gone",
                 WHERE_IDS_ARE,
             )),
-            several => Err(Error::invalid(
-                format!("The ids of {} records begin with {digits}", several.len()),
-                "The digits must name one record",
-                "Give more of them",
-            )),
+            records => Err(several(records.len(), &digits)),
         }
     }
 
@@ -122,7 +116,7 @@ impl Operator<'_> {
             })?;
             book.index(db, &record)?;
             let detail = format!("version={}", record.version);
-            self.log(db, book, "undelete", Some(&record.key), &detail)?;
+            self.log_of(db, book, "undelete", &record, &detail)?;
             Ok(Undeleted {
                 agent: file.agent.clone(),
                 level: file.level,
@@ -139,8 +133,27 @@ impl Operator<'_> {
 /// Where an operator finds ids.
 const WHERE_IDS_ARE: &str = "`remora audit` and `remora digest --json` tell ids";
 
+/// The first digits of a record's id, if they can be that.
+pub(super) fn first_digits(id: &str) -> Option<String> {
+    let digits = id.to_ascii_lowercase();
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (is_hex && (DIGITS_LEAST..=DIGITS).contains(&digits.len())).then_some(digits)
+}
+
+pub(super) fn several(number: usize, digits: &str) -> Error {
+    Error::invalid(
+        format!("The ids of {number} records begin with {digits}"),
+        "The digits must name one record",
+        "Give more of them",
+    )
+}
+
 /// The ids that begin with these digits. `sql` ends with the column.
-fn beginning_with(db: &Connection, sql: &str, digits: &str) -> Result<Vec<String>, Fault> {
+pub(super) fn beginning_with(
+    db: &Connection,
+    sql: &str,
+    digits: &str,
+) -> Result<Vec<String>, Fault> {
     // No digit sorts behind an f.
     let mut statement = db.prepare(&format!("{sql} BETWEEN ?1 AND ?1 || 'g'"))?;
     let ids = statement.query_map([digits], |row| row.get(0))?;

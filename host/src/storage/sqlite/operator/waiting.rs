@@ -22,14 +22,14 @@
 use rusqlite::Connection;
 use serde::Serialize;
 
-use super::{Operator, SESSION, instant};
+use super::undelete::{beginning_with, first_digits, several};
+use super::{Operator, instant};
 use crate::clock::Instant;
 use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
-use crate::provenance::{Origin, Standing};
+use crate::provenance::Standing;
 use crate::storage::check_name;
 use crate::storage::sqlite::edge::EdgeRow;
-use crate::storage::sqlite::event::{self, Line};
 use crate::storage::sqlite::fault::Fault;
 use crate::storage::sqlite::layout::{LevelFile, identity};
 use crate::storage::sqlite::record::{Book, Record};
@@ -175,14 +175,17 @@ impl Operator<'_> {
     }
 
     /// Makes a record that waits the trusted version of its key: see the module's
-    /// page. Leaves one line in the trail.
+    /// page. Of its id as many first digits are enough as name nothing else that waits
+    /// there, at least four. Leaves one line in the trail.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) where no such record waits there;
-    /// [`Unavailable`](crate::ErrorKind::Unavailable).
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for the beginning of
+    /// several; [`Unavailable`](crate::ErrorKind::Unavailable).
     pub fn accept(&self, agent: &str, level: Level, id: &str) -> Result<Answered, Error> {
         let file = self.existing(agent, level)?.ok_or_else(|| unknown(id))?;
         let now = self.now.to_sql();
+        let id = &self.whole_id(&file, id)?;
         let lower = self.found_below(&file, id)?;
         self.change(&file, |db, book| {
             let mut record = waiting_record(db, book, id, &now)?;
@@ -217,7 +220,7 @@ impl Operator<'_> {
                 }
             }
             trust(db, book, &mut record)?;
-            self.log_answer(db, book, "accept", &record, &answered.waited)?;
+            self.log_of(db, book, "accept", &record, &answered.waited)?;
             Ok(answered)
         })
     }
@@ -229,15 +232,39 @@ impl Operator<'_> {
     pub fn refuse(&self, agent: &str, level: Level, id: &str) -> Result<Answered, Error> {
         let file = self.existing(agent, level)?.ok_or_else(|| unknown(id))?;
         let now = self.now.to_sql();
+        let id = &self.whole_id(&file, id)?;
         self.change(&file, |db, book| {
             let mut record = waiting_record(db, book, id, &now)?;
             let answered = Answered::of(&file, &record, false);
             book.end(db, &mut record, |record| {
                 record.deleted_at = Some(now.clone());
             })?;
-            self.log_answer(db, book, "refuse", &record, &answered.waited)?;
+            self.log_of(db, book, "refuse", &record, &answered.waited)?;
             Ok(answered)
         })
+    }
+
+    /// The id of what waits in a file, of which these are the first digits.
+    fn whole_id(&self, file: &LevelFile, id: &str) -> Result<String, Error> {
+        let digits = first_digits(id).ok_or_else(|| unknown(id))?;
+        let now = self.now.to_sql();
+        let mut ids = self.read(file, |db, book| {
+            let mut ids = beginning_with(db, "SELECT id FROM record WHERE id", &digits)?;
+            let mut waiting = Vec::new();
+            for id in ids.drain(..) {
+                if book
+                    .by_id(db, &id)?
+                    .is_some_and(|record| waits(&record, &now))
+                {
+                    waiting.push(id);
+                }
+            }
+            Ok(waiting)
+        })?;
+        if ids.len() > 1 {
+            return Err(several(ids.len(), &digits));
+        }
+        ids.pop().ok_or_else(|| unknown(id))
     }
 
     /// The file of a level, if there is one.
@@ -272,25 +299,6 @@ impl Operator<'_> {
             })?;
         }
         Ok(found)
-    }
-
-    fn log_answer(
-        &self,
-        db: &Connection,
-        book: &Book<'_>,
-        kind: &str,
-        record: &Record,
-        waited: &str,
-    ) -> Result<(), Fault> {
-        let line = Line {
-            at: &self.now.to_sql(),
-            kind,
-            session: SESSION,
-            origin: Origin::User,
-            record: Some((&record.id, &record.key)),
-            detail: Some(waited),
-        };
-        event::append(db, book, line)
     }
 }
 
@@ -327,7 +335,8 @@ fn unknown(id: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,
         format!("No record with the id \"{}\" waits here", id.escape_debug()),
-        "What was decided on, superseded or deleted since, or has expired, waits no more",
+        "An id is told with what waits, and its first four digits are enough; what was decided \
+         on, superseded or deleted since, or has expired, waits no more",
         "Look again at what waits",
     )
 }

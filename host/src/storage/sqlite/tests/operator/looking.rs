@@ -159,6 +159,65 @@ fn the_digest_tells_what_happened_since_and_no_words() {
 }
 
 #[test]
+fn the_digest_tells_who_did_it_and_what_took_the_place_of_what() {
+    let store = Store::new();
+    let by = |session: &str, seconds: i64, origin: Origin| {
+        store.open(Access {
+            session: session.to_owned(),
+            now: at(seconds),
+            ..access(P, origin)
+        })
+    };
+    by("ada", 1, Origin::User).put(&draft("old", "x")).unwrap();
+    let gone = by("ada", 2, Origin::User).put(&draft("gone", "x")).unwrap();
+    let taking = Draft {
+        supersedes: vec![
+            by("ada", 3, Origin::User)
+                .put(&draft("older", "x"))
+                .unwrap()
+                .id,
+        ],
+        ..draft("newer", "y")
+    };
+    by("bob", 10, Origin::User).put(&taking).unwrap();
+    by("bob", 11, Origin::User).retire("gone", false).unwrap();
+    let waits = by("model", 12, Origin::Agent)
+        .put(&draft("old", "z"))
+        .unwrap();
+    let refused = by("model", 13, Origin::Agent)
+        .put(&draft("newer", "z"))
+        .unwrap();
+    let operator = |seconds| store.storage.operator(at(seconds));
+    operator(14).undelete(None, &gone.id).unwrap();
+    operator(15).accept("main", P, &waits.id[..6]).unwrap();
+    operator(16).refuse("main", P, &refused.id[..4]).unwrap();
+    let digest = operator(20).digest(None, at(10)).unwrap();
+    let told: Vec<(Change, &str, &str)> = digest
+        .iter()
+        .map(|entry| (entry.change, entry.key.as_str(), entry.session.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (Change::Saved, "newer", "bob"),
+            (Change::Superseded, "older", "bob"),
+            (Change::Saved, "old", "model"),
+            (Change::Saved, "newer", "model"),
+            (Change::Restored, "gone", "operator"),
+            (Change::Accepted, "old", "operator"),
+            (Change::Deleted, "newer", "operator"),
+        ]
+    );
+    by("bob", 30, Origin::User).retire("gone", false).unwrap();
+    let digest = operator(40).digest(None, at(30)).unwrap();
+    assert_eq!(
+        (digest[0].change, digest[0].session.as_str()),
+        (Change::Deleted, "bob")
+    );
+    store.assert_sound();
+}
+
+#[test]
 fn unused_is_what_was_saved_long_ago_and_used_from_no_level_since() {
     let store = Store::new();
     let used = store.save(P, "used from above", "x").id;
