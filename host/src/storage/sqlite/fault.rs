@@ -8,6 +8,10 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::error::Error;
 
+/// The remedy where it can't be told whether it is the index that is damaged.
+const VERIFY_IT: &str = "Ask the person who runs the store to run `remora verify`: what it finds in the index `remora reindex` \
+     mends, for anything else a backup must be put back";
+
 /// What went wrong inside a file, before it is said where.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -239,8 +243,7 @@ impl Place {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => (
                 "is damaged",
                 "What can't be read whole is not served",
-                "Ask the person who runs the store to run `remora verify`: what it finds in the \
-                 index `remora reindex` mends, for anything else a backup must be put back",
+                VERIFY_IT,
             ),
             Some(ErrorCode::CannotOpen) => (
                 "can't be opened",
@@ -253,11 +256,7 @@ impl Place {
                 "Look at the disk, and put a backup back where it is damaged",
             ),
             Some(ErrorCode::OutOfMemory) => ("needs more memory than there is", "", "Try again"),
-            _ => (
-                "can't answer",
-                "",
-                "See the log for the cause; where it stays, put a backup back",
-            ),
+            _ => ("can't answer", "", VERIFY_IT),
         };
         let cause = self.cause(error);
         Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)

@@ -8,7 +8,7 @@
 //! | `schema` | that each table, index, trigger and view is as the migrations make it |
 //! | `integrity` | every page, as SQLite's `integrity_check` |
 //! | `foreign-keys` | as SQLite's `foreign_key_check` |
-//! | `index` | that the full-text index holds exactly the words of its records |
+//! | `index` | that the full-text index and its tables are as they are made, and hold exactly the words of its records, where a search finds them |
 //! | `tags` | that the list of tags holds exactly those of its records |
 //! | `edge` | that what was saved here to take others' places has the edges for it |
 //! | `missing` | that there are as many records as the trail tells of, a stamp for each confirmation, and an erasure for each purge |
@@ -601,14 +601,14 @@ fn check_schema(
             Some(_) => "is not as it was made",
             None => "is missing",
         };
-        // Those of the index, which can be made again from what is kept.
-        let remedy = if object.1.starts_with("memory_") {
-            "; `remora reindex` makes it anew"
+        // Those of the index can be made again from what is kept.
+        let (check, remedy) = if object.1.starts_with("memory_") {
+            ("index", "; `remora reindex` makes it anew")
         } else {
-            ""
+            ("schema", "")
         };
         findings.found(
-            "schema",
+            check,
             format!("the {} {} {wrong}{remedy}", object.0, object.1),
         );
     }

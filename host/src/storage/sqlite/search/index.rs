@@ -270,81 +270,167 @@ pub(in super::super) fn compact(db: &Connection) -> Result<(), Fault> {
 }
 
 /// Whether the index holds just what the records say: every term, at its place, and
-/// nothing else, and where a search looks for it. FTS5's own check can only tell
-/// whether the index is sound in itself, since it does not know the terms.
+/// nothing else, where a search looks for it and a save can go on from it. FTS5's own
+/// check can only tell whether the index is sound in itself, since it does not know
+/// the terms.
 pub(in super::super) fn agrees(db: &Connection) -> Result<bool, Fault> {
-    let same = holds_the_records(db)
-        .and_then(|same| Ok(same && is_listed(db, "memory_words")?))
-        .and_then(|same| Ok(same && is_listed(db, "memory_grams")?));
-    match same.map_err(Fault::in_index) {
+    let agree = || {
+        Ok(holds_the_records(db)?
+            && is_listed(db, "memory_words")?
+            && is_listed(db, "memory_grams")?
+            && is_configured(db, "memory_words")?
+            && is_configured(db, "memory_grams")?)
+    };
+    match agree().map_err(Fault::in_index) {
         Err(Fault::Index(_)) => Ok(false),
-        same => same,
+        agrees => agrees,
     }
 }
 
-/// Whether each page of an FTS5 table on which a term begins is in the list that leads
-/// a search to it (<https://sqlite.org/fts5.html#fts5_data_structures>). The first of
-/// a piece need not be: it is where a search begins that finds none.
+/// Whether the list that leads a search to a page of an FTS5 table leads it to the right
+/// one for each term on that page, and holds nothing of pieces that are not there
+/// (<https://sqlite.org/fts5.html#fts5_data_structures>).
 fn is_listed(db: &Connection, table: &str) -> Result<bool, Fault> {
     const PAGE_BITS: u32 = 31;
     /// A page's height in its tree, none for a leaf, and whether it is of a long list.
     const KIND_BITS: u32 = 6;
-    let mut listed = BTreeSet::new();
-    let mut statement = db.prepare(&format!("SELECT segid, pgno / 2 FROM {table}_idx"))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        listed.insert((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-    }
-    // Those up to the 10th are no pages of terms.
-    let mut statement = db.prepare(&format!(
-        "SELECT id, length(block), substr(block, 3, 2) FROM {table}_data WHERE id > 10 ORDER BY id"
+    let mut lookup = db.prepare(&format!(
+        "SELECT term, pgno / 2 FROM {table}_idx WHERE segid = ?1 AND term <= ?2
+         ORDER BY term DESC LIMIT 1"
     ))?;
-    let mut rows = statement.query([])?;
-    let mut first_of = None;
-    while let Some(row) = rows.next()? {
-        let (id, length): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let mut leads_to = |piece: i64, term: &[u8]| {
+        lookup
+            .query_row((piece, term), |row| {
+                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))
+            })
+            .optional()
+    };
+    // Those up to the 10th are no pages of terms.
+    let mut pages = db.prepare(&format!(
+        "SELECT id, block FROM {table}_data WHERE id > 10 ORDER BY id"
+    ))?;
+    let mut pages = pages.query([])?;
+    let mut pieces = BTreeSet::new();
+    while let Some(row) = pages.next()? {
+        let id: i64 = row.get(0)?;
         let (piece, page) = (id >> (PAGE_BITS + KIND_BITS), id & ((1 << PAGE_BITS) - 1));
         if (id >> PAGE_BITS) & ((1 << KIND_BITS) - 1) != 0 {
             continue;
         }
-        let is_first = first_of.replace(piece) != Some(piece);
-        // Behind the terms stands where each begins.
-        let terms_end = match row.get_ref(2)?.as_blob() {
-            Ok(&[high, low]) => i64::from(u16::from_be_bytes([high, low])),
-            _ => return Ok(false),
+        let is_first = pieces.insert(piece);
+        let Some(ends) = first_and_last(row.get_ref(1)?.as_blob().unwrap_or_default()) else {
+            return Ok(false);
         };
-        if terms_end < length && !is_first && !listed.contains(&(piece, page)) {
+        let Some((first, last)) = ends else {
+            continue;
+        };
+        let (found, again) = (leads_to(piece, &first)?, leads_to(piece, &last)?);
+        let right = match &found {
+            // A search that is led nowhere, or to a page that is no more, begins with
+            // the first.
+            None => is_first,
+            Some((_, led)) => *led == page || (is_first && *led < page),
+        };
+        // The same line of the list for both is the same for all between them.
+        if !right || found != again {
+            return Ok(false);
+        }
+    }
+    let mut listed = db.prepare(&format!("SELECT DISTINCT segid FROM {table}_idx"))?;
+    let mut listed = listed.query([])?;
+    while let Some(row) = listed.next()? {
+        if !pieces.contains(&row.get(0)?) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
+/// The first and the last of the terms that begin on a leaf of an FTS5 table; none
+/// inside where none does, and none at all where it can't be read.
+#[expect(
+    clippy::type_complexity,
+    reason = "both are told apart by their only caller"
+)]
+fn first_and_last(leaf: &[u8]) -> Option<Option<(Vec<u8>, Vec<u8>)>> {
+    let terms_end = usize::from(u16::from_be_bytes([*leaf.get(2)?, *leaf.get(3)?]));
+    let mut at = 0_usize;
+    let mut ends: Option<(Vec<u8>, Vec<u8>)> = None;
+    // Behind the terms stands where each of them begins: how far behind the one before.
+    for step in varints(leaf.get(terms_end..)?) {
+        at = at.checked_add(usize::try_from(step).ok()?)?;
+        let mut rest = leaf.get(at..terms_end)?;
+        let mut number = || -> Option<usize> {
+            let (number, read) = varint(rest)?;
+            rest = rest.get(read..)?;
+            usize::try_from(number).ok()
+        };
+        // All but the first leave out what they begin with as the one before does.
+        let kept = if ends.is_some() { number()? } else { 0 };
+        let length = number()?;
+        let new = rest.get(..length)?;
+        match &mut ends {
+            None => ends = Some((new.to_vec(), new.to_vec())),
+            Some((_, last)) => {
+                if kept > last.len() {
+                    return None;
+                }
+                last.truncate(kept);
+                last.extend_from_slice(new);
+            }
+        }
+    }
+    Some(ends)
+}
+
+/// Whether an FTS5 table has the settings that it was made with.
+fn is_configured(db: &Connection, table: &str) -> Result<bool, Fault> {
+    let mut statement = db.prepare(&format!("SELECT k, v FROM {table}_config"))?;
+    let mut rows = statement.query([])?;
+    let (mut version, mut secure) = (false, false);
+    while let Some(row) = rows.next()? {
+        let (name, value): (String, i64) = (row.get(0)?, row.get(1)?);
+        match name.as_str() {
+            // As made, and since something was first deleted from it.
+            "version" => version = matches!(value, 4 | 5),
+            "secure-delete" => secure = value == 1,
+            "automerge" if value == i64::from(AUTOMERGE) => {}
+            "hashsize" if value == i64::from(HASH_BYTES_OF_A_SAVE) => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(version && secure)
+}
+
 fn holds_the_records(db: &Connection) -> Result<bool, Fault> {
     let analyser = Analyser::new();
     // A sum does not depend on the order, which differs: the index lists by term.
     let (mut words, mut grams, mut keys) = (0_u64, 0_u64, 0_u64);
-    let mut expected = Collection {
-        records: 0,
-        terms: 0,
-    };
+    // How many records there are, and the terms of each column.
+    let mut totals = [0_u64; 4];
+    let mut gram_totals = [0_u64; 2];
+    let count = |total: &mut u64| *total = total.saturating_add(1);
     each_record(db, |seq, key, content, tags| {
         let document = Document::new(&analyser, seq, key, content, tags);
-        expected.records = expected.records.saturating_add(1);
-        for (column, text) in [
-            ("key", &document.key),
-            ("content", &document.content),
-            ("tags", &document.tags),
+        let [records, of_key, of_content, of_tags] = &mut totals;
+        count(records);
+        for (column, text, total) in [
+            ("key", &document.key, of_key),
+            ("content", &document.content, of_content),
+            ("tags", &document.tags, of_tags),
         ] {
             for (place, term) in (0_i64..).zip(text.split_ascii_whitespace()) {
-                expected.terms = expected.terms.saturating_add(1);
+                count(total);
                 words = words.wrapping_add(digest((term, document.row, column, place)));
             }
         }
         if let Some(name) = &document.name {
             keys = keys.wrapping_add(digest((name.as_str(), seq)));
         }
+        let [records, of_grams] = &mut gram_totals;
+        count(records);
         for gram in document.grams.split_ascii_whitespace() {
+            count(of_grams);
             grams = grams.wrapping_add(digest((gram, document.row)));
         }
         Ok(())
@@ -371,7 +457,16 @@ fn holds_the_records(db: &Connection) -> Result<bool, Fault> {
         let seq: i64 = row.get(1)?;
         keys = keys.wrapping_sub(digest((text(row, 0)?, seq)));
     }
-    Ok(words == 0 && grams == 0 && keys == 0 && collection(db)? == expected)
+    let kept = averages(db, "SELECT block FROM memory_words_data WHERE id = 1")?;
+    let kept_of_grams = averages(db, "SELECT block FROM memory_grams_data WHERE id = 1")?;
+    Ok((words, grams, keys) == (0, 0, 0)
+        && are(&kept, &totals)
+        && are(&kept_of_grams, &gram_totals))
+}
+
+/// Whether FTS5 keeps these totals. It keeps none of an index that was always empty.
+fn are(kept: &[u64], totals: &[u64]) -> bool {
+    kept == totals || (kept.is_empty() && totals.iter().all(|total| *total == 0))
 }
 
 fn digest(posting: impl std::hash::Hash) -> u64 {
@@ -380,39 +475,49 @@ fn digest(posting: impl std::hash::Hash) -> u64 {
     hasher.finish()
 }
 
-/// How many records the index holds, and how many terms in all: FTS5's "averages"
-/// record (<https://sqlite.org/fts5.html#_data_structures>), which it keeps up to
-/// date with every change.
+/// How many records the index holds, and how many terms in all.
 pub(super) fn collection(db: &Connection) -> Result<Collection, Fault> {
-    let block: Option<Vec<u8>> = db
-        .prepare_cached("SELECT block FROM memory_words_data WHERE id = 1")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let mut numbers = varints(block.as_deref().unwrap_or_default());
+    let kept = averages(db, "SELECT block FROM memory_words_data WHERE id = 1")?;
+    let mut numbers = kept.into_iter();
     Ok(Collection {
         records: numbers.next().unwrap_or(0),
         terms: numbers.fold(0, u64::saturating_add),
     })
 }
 
+/// FTS5's "averages" record (<https://sqlite.org/fts5.html#_data_structures>), which it
+/// keeps up to date with every change: how many rows there are, and how many terms in
+/// each column.
+fn averages(db: &Connection, sql: &str) -> Result<Vec<u64>, Fault> {
+    let block: Option<Vec<u8>> = db
+        .prepare_cached(sql)?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(varints(block.as_deref().unwrap_or_default()).collect())
+}
+
 /// SQLite's variable-length numbers, one after another.
 fn varints(mut bytes: &[u8]) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
-        let mut number = 0_u64;
-        let mut read = 0_u32;
-        while let Some((byte, rest)) = bytes.split_first() {
-            bytes = rest;
-            read = read.saturating_add(1);
-            if read == 9 {
-                return Some((number << 8) | u64::from(*byte));
-            }
-            number = (number << 7) | u64::from(byte & 0x7f);
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
+        let (number, read) = varint(bytes)?;
+        bytes = bytes.get(read..)?;
+        Some(number)
     })
+}
+
+/// The number that these begin with, and how many of them it takes.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0_u64;
+    for (read, byte) in (1..=9).zip(bytes) {
+        if read == 9 {
+            return Some(((number << 8) | u64::from(*byte), read));
+        }
+        number = (number << 7) | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((number, read));
+        }
+    }
+    None
 }
 
 /// Where a record has a term.

@@ -306,15 +306,21 @@ impl Scoring<'_> {
             *sum = sum.saturating_add(often);
         }
         let mut found: Vec<Vec<Place>> = self.files.iter().map(|_| Vec::new()).collect();
+        let mut terms: Vec<(u64, String)> = terms
+            .into_iter()
+            .take(PREFIX_TERMS)
+            .filter(|(term, _)| !self.wanted.terms.contains_key(term))
+            .map(|(term, often)| (often, term))
+            .collect();
+        // The rarest tell the most. The first is taken however often it is there: it may
+        // be all that begins so.
+        terms.sort_unstable();
         let mut room = PREFIX_PLACES;
-        for (term, often) in terms.into_iter().take(PREFIX_TERMS) {
-            if self.wanted.terms.contains_key(&term) {
-                continue;
-            }
-            let Some(left) = room.checked_sub(often) else {
+        for (number, (often, term)) in terms.into_iter().enumerate() {
+            if often > room && number > 0 {
                 break;
-            };
-            room = left;
+            }
+            room = room.saturating_sub(often);
             for (all, some) in found
                 .iter_mut()
                 .zip(self.ask(|db| index::places(db, &term))?)
@@ -362,9 +368,9 @@ impl Scoring<'_> {
 }
 
 /// The most terms that a last word is taken for the beginning of, and how often they
-/// may be there in all.
+/// may be there in all, unless one alone is there more often.
 const PREFIX_TERMS: usize = 64;
-const PREFIX_PLACES: u64 = 5000;
+const PREFIX_PLACES: u64 = 10_000;
 
 /// How often each row is among the places; in the key it counts for more. They are
 /// in order.

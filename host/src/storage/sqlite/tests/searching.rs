@@ -247,6 +247,23 @@ fn a_key_is_named_in_any_case_and_punctuation() {
 }
 
 #[test]
+fn a_last_word_may_be_unfinished_however_often_the_word_is_there() {
+    let store = Store::new();
+    let often = |word: &str| format!("{word} ").repeat(10_001);
+    store.save(P, "first", &often("customer"));
+    let found = |query: &str| -> Vec<String> {
+        let page = store.agent(P).search(P, query, 0, 9).unwrap();
+        page.items.into_iter().map(|hit| hit.memory.key).collect()
+    };
+    for query in ["cu", "cus", "custo", "about custo"] {
+        assert_eq!(found(query), ["first"], "{query}");
+    }
+    // Nor does one that is there too often hide those that tell more.
+    store.save(P, "second", "custard");
+    assert!(found("cu").contains(&"second".to_owned()));
+}
+
+#[test]
 fn a_last_word_may_be_unfinished() {
     let store = Store::new();
     store.save(P, "a", "permission granted");

@@ -94,11 +94,27 @@ fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
         "DELETE FROM memory_words_idx WHERE pgno / 2 > 1",
         "DELETE FROM memory_grams_idx WHERE pgno / 2 > 1",
         "DELETE FROM memory_words_idx WHERE pgno / 2 = (SELECT max(pgno / 2) FROM memory_words_idx)",
+        // A list that leads to the wrong page.
+        "UPDATE memory_words_idx SET term = CAST(substr(term, 1, 2) AS BLOB) WHERE pgno / 2 = 3",
+        "UPDATE memory_grams_idx SET term = CAST(substr(term, 1, 2) AS BLOB) WHERE pgno / 2 = 3",
+        "INSERT INTO memory_words_idx
+             SELECT segid, CAST(term || x'00' AS BLOB), pgno + 2 FROM memory_words_idx
+             WHERE pgno / 2 = 2",
+        "INSERT INTO memory_words_idx VALUES (900, x'', 2)",
+        // Totals that the next change would go on from.
+        "DELETE FROM memory_grams_data WHERE id = 1",
+        "UPDATE memory_grams_data SET block = x'00' WHERE id = 1",
+        "UPDATE memory_grams_data SET block = x'' WHERE id = 10",
+        // Settings.
+        "DELETE FROM memory_words_config WHERE k = 'secure-delete'",
+        "INSERT INTO memory_grams_config VALUES ('pgsz', 64)",
     ] {
         let store = filled();
         // More than one page of each.
         let words: Vec<String> = (0..3000).map(|i| format!("w{}", i * 7919)).collect();
         store.save(P, "long", &words.join(" "));
+        reindex(&store);
+        store.save(P, "short", "a later piece");
         store.assert_sound();
         let before = store.verified().records;
         unguarded(&store, damage);
@@ -126,7 +142,8 @@ fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
         }
         drop(shelves);
         let done = operator.reindex(None, &mut quietly).unwrap();
-        assert_eq!(done[0].records, 91, "{damage}");
+        // One more where the save went through.
+        assert!((92..=93).contains(&done[0].records), "{damage}");
         let verified = operator.verify(None, &mut quietly).unwrap();
         assert_eq!(verified.findings, [], "{damage}");
         assert!(verified.records >= before);
