@@ -1,7 +1,8 @@
 //! The full-text index is built anew from the records.
 //!
 //! Everything in it follows from what is kept, so nothing is lost with an index,
-//! however it was damaged. Saving keeps it right, and a file that another analyser
+//! however it was damaged: where its tables can't even be dropped, they are forgotten,
+//! and the file is vacuumed afterwards. Saving keeps it right, and a file that another analyser
 //! indexed is indexed again by whoever opens it; so this is for what `verify` finds.
 //!
 //! # Performance
@@ -9,11 +10,13 @@
 //! One transaction for each file. Others read the old index meanwhile, and wait to
 //! write.
 
+use rusqlite::{Transaction, TransactionBehavior};
 use serde::Serialize;
 
 use super::{Operator, Progress, fault_point};
 use crate::error::Error;
 use crate::level::Level;
+use crate::storage::sqlite::layout::LevelFile;
 use crate::storage::sqlite::search::index;
 
 /// Between two tellings of how far it is.
@@ -47,18 +50,14 @@ impl Operator<'_> {
         let files = self.files_of(agent)?;
         let mut report = Vec::with_capacity(files.len());
         for file in &files {
-            let records = self.change(file, |db, book| {
-                let records = index::belonging(db)?;
-                progress(Progress::of("reindex", file, 0, records));
-                index::rebuild(db, |done| {
-                    if done.is_multiple_of(STEP) || done == records {
-                        progress(Progress::of("reindex", file, done, records));
-                        fault_point("reindex");
-                    }
-                })?;
-                self.log(db, book, "reindex", None, &format!("records={records}"))?;
-                Ok(records)
-            })?;
+            let records = match self.reindex_file(file, false, progress) {
+                Err(_) if self.is_stuck(file)? => {
+                    let records = self.reindex_file(file, true, progress)?;
+                    self.maintain(file, |db, _| Ok(db.execute_batch("VACUUM")?))?;
+                    records
+                }
+                done => done?,
+            };
             report.push(LevelReindexed {
                 agent: file.agent.clone(),
                 level: file.level,
@@ -66,5 +65,37 @@ impl Operator<'_> {
             });
         }
         Ok(report)
+    }
+
+    fn reindex_file(
+        &self,
+        file: &LevelFile,
+        forget: bool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<u64, Error> {
+        self.change(file, |db, book| {
+            if forget {
+                index::forget(db)?;
+            }
+            let records = index::belonging(db)?;
+            progress(Progress::of("reindex", file, 0, records));
+            index::rebuild(db, |done| {
+                if done.is_multiple_of(STEP) || done == records {
+                    progress(Progress::of("reindex", file, done, records));
+                    fault_point("reindex");
+                }
+            })?;
+            self.log(db, book, "reindex", None, &format!("records={records}"))?;
+            Ok(records)
+        })
+    }
+
+    /// Whether the index of a file is too damaged to be dropped.
+    fn is_stuck(&self, file: &LevelFile) -> Result<bool, Error> {
+        self.maintain(file, |db, _| {
+            // Rolled back when it goes.
+            let tx = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+            index::is_stuck(&tx)
+        })
     }
 }

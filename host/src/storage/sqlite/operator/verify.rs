@@ -637,10 +637,13 @@ fn check_integrity(db: &Connection, of: &str, findings: &mut Findings<'_>) -> Re
     let mut statement = db.prepare(&format!("PRAGMA integrity_check({of})"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let what: String = row.get(0)?;
-        if what != "ok" {
+        let told: String = row.get(0)?;
+        // Of one table it may say several things, below a heading.
+        let told = told.lines().filter(|what| !what.starts_with("***"));
+        for what in told.filter(|what| *what != "ok") {
             // An index is checked here as far as it goes without its records.
-            let check = if what.contains("FTS5") || what.contains("fts5") {
+            let of_index = what.contains("FTS5") || what.contains("fts5");
+            let check = if of_index || is_in_index(db, what)? {
                 "index"
             } else {
                 "integrity"
@@ -649,6 +652,21 @@ fn check_integrity(db: &Connection, of: &str, findings: &mut Findings<'_>) -> Re
         }
     }
     Ok(())
+}
+
+/// Whether it is a tree of the index of which SQLite says something: it names the root.
+fn is_in_index(db: &Connection, what: &str) -> Result<bool, Fault> {
+    let root = what.strip_prefix("Tree ").and_then(|rest| {
+        let (root, _) = rest.split_once(' ')?;
+        root.parse::<i64>().ok()
+    });
+    let Some(root) = root else {
+        return Ok(false);
+    };
+    let mut statement = db.prepare_cached(
+        "SELECT 1 FROM sqlite_schema WHERE rootpage = ?1 AND tbl_name GLOB 'memory_*'",
+    )?;
+    Ok(statement.exists([root])?)
 }
 
 /// Every page, and every reference from row to row.
@@ -663,11 +681,15 @@ fn check_pages(db: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault
             )?;
             let tables = tables.query_map([], |row| row.get::<_, String>(0))?;
             for table in tables {
-                check_integrity(
-                    db,
-                    &format!("\"{}\"", table?.replace('"', "\"\"")),
-                    findings,
-                )?;
+                let table = table?;
+                let quoted = format!("\"{}\"", table.replace('"', "\"\""));
+                match check_integrity(db, &quoted, findings).map_err(Fault::in_index) {
+                    Err(Fault::Index(error)) if table.starts_with("memory_") => {
+                        findings.found("index", error);
+                    }
+                    Err(Fault::Index(error)) => findings.found("integrity", error),
+                    checked => checked?,
+                }
             }
         }
         checked => checked?,

@@ -191,22 +191,55 @@ pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
     Ok(u64::try_from(number).unwrap_or(0))
 }
 
-/// Makes the tables of the index anew, empty, whatever is left of them.
+/// Makes the tables of the index anew, empty.
 fn make(db: &Connection) -> Result<(), Fault> {
-    // What lies behind an FTS5 table is its module's own to write, so long as SQLite is
-    // on its guard; and the module won't even drop a table whose settings it can't read.
+    unguarded(db, || {
+        drop_all(db)?;
+        Ok(db.execute_batch(INDEX)?)
+    })
+}
+
+/// Whether the tables of the index are so damaged that they can't even be dropped. Tries
+/// it, in a transaction that the caller rolls back.
+pub(in super::super) fn is_stuck(db: &Connection) -> Result<bool, Fault> {
+    match unguarded(db, || drop_all(db)).map_err(Fault::in_index) {
+        Ok(()) => Ok(false),
+        Err(Fault::Index(_)) => Ok(true),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Has the file forget the tables of the index. Their pages lie about until it is
+/// vacuumed.
+pub(in super::super) fn forget(db: &Connection) -> Result<(), Fault> {
+    unguarded(db, || {
+        Ok(db.execute_batch(
+            "PRAGMA writable_schema = ON;
+             DELETE FROM sqlite_schema WHERE tbl_name GLOB 'memory_*';
+             PRAGMA writable_schema = RESET;",
+        )?)
+    })
+}
+
+/// What lies behind an FTS5 table is its module's own to write, so long as SQLite is on
+/// its guard; and the module won't even drop a table whose settings it can't read.
+fn unguarded<T>(db: &Connection, work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, false)?;
-    let made = db.execute_batch(&format!(
+    let done = work();
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    done
+}
+
+fn drop_all(db: &Connection) -> Result<(), Fault> {
+    Ok(db.execute_batch(&format!(
         "DROP TABLE IF EXISTS memory_word_terms;
          DROP TABLE IF EXISTS memory_gram_terms;
          DROP TABLE IF EXISTS memory_vocabulary;
          DROP TABLE IF EXISTS memory_key;
-         {}{}{INDEX}",
+         {}{}",
         drop_of("memory_words"),
         drop_of("memory_grams"),
-    ));
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    Ok(made?)
+    ))?)
 }
 
 /// Drops an FTS5 table, with settings that are sound.
@@ -222,7 +255,7 @@ fn drop_of(table: &str) -> String {
     )
 }
 
-/// Builds the index anew from the records, whatever is left of it. `done` is told
+/// Builds the index anew from the records. `done` is told
 /// after each how many are in it. In the caller's transaction, on a connection that
 /// no authorizer watches.
 pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> Result<(), Fault> {

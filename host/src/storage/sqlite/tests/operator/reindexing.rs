@@ -94,6 +94,13 @@ fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
         "DELETE FROM memory_words_idx WHERE pgno / 2 > 1",
         "DELETE FROM memory_grams_idx WHERE pgno / 2 > 1",
         "DELETE FROM memory_words_idx WHERE pgno / 2 = (SELECT max(pgno / 2) FROM memory_words_idx)",
+        // Something else under its name.
+        "DROP TABLE memory_key; CREATE VIEW memory_key AS SELECT 'a' AS words, 1 AS seq",
+        "DROP TABLE memory_vocabulary; CREATE VIEW memory_vocabulary AS SELECT 'a' AS term, 1 AS doc, 1 AS cnt",
+        "DROP TABLE memory_words_config; CREATE VIEW memory_words_config AS SELECT 'a' AS k, 1 AS v",
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE memory_words USING nosuch (a)'
+             WHERE name = 'memory_words';",
         // A list that leads to the wrong page.
         "UPDATE memory_words_idx SET term = CAST(substr(term, 1, 2) AS BLOB) WHERE pgno / 2 = 3",
         "UPDATE memory_grams_idx SET term = CAST(substr(term, 1, 2) AS BLOB) WHERE pgno / 2 = 3",
@@ -149,6 +156,57 @@ fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
         assert!(verified.records >= before);
         assert_eq!(found(&store, "k77"), 1, "{damage}");
         assert_eq!(found(&store, "w7919000"), 1, "{damage}");
+        store.save(P, "later", "words");
+        store.assert_sound();
+    }
+}
+
+#[test]
+fn a_page_of_the_index_that_is_damaged_is_found_said_and_mended() {
+    for table in [
+        "memory_key",
+        "memory_words_data",
+        "memory_words_idx",
+        "memory_words_config",
+        "memory_grams_data",
+        "memory_grams_idx",
+    ] {
+        let store = filled();
+        let (root, size): (u32, u32) = store
+            .by_hand(P)
+            .query_row(
+                "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?1",
+                [table],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
+        let Store { folder, storage } = store;
+        drop(storage);
+        let path = folder.path().join("store/agents/main/public.db");
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let page = |number: u32| (number * size) as usize;
+        bytes[page(root - 1)..page(root)].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        let root = folder.path().join("store");
+        let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+        let operator = storage.operator(super::at(0));
+        let verified = operator.verify(None, &mut quietly).unwrap();
+        assert!(!verified.is_sound(), "{table}");
+        for finding in &verified.findings {
+            assert_eq!(finding.check, "index", "{table}: {finding:?}");
+        }
+        // What is kept was looked at all the same.
+        assert!(verified.records > 90, "{table}: {verified:?}");
+        let done = operator.reindex(None, &mut quietly).unwrap();
+        assert_eq!(done[0].records, 90, "{table}");
+        let verified = operator.verify(None, &mut quietly).unwrap();
+        assert_eq!(verified.findings, [], "{table}");
+        let store = Store { folder, storage };
+        assert_eq!(found(&store, "k77"), 1, "{table}");
         store.save(P, "later", "words");
         store.assert_sound();
     }
