@@ -381,10 +381,6 @@ fn is_listed(db: &Connection, table: &str) -> Result<bool, Fault> {
 
 /// The first and the last of the terms that begin on a leaf of an FTS5 table; none
 /// inside where none does, and none at all where it can't be read.
-#[expect(
-    clippy::type_complexity,
-    reason = "both are told apart by their only caller"
-)]
 fn first_and_last(leaf: &[u8]) -> Option<Option<(Vec<u8>, Vec<u8>)>> {
     let terms_end = usize::from(u16::from_be_bytes([*leaf.get(2)?, *leaf.get(3)?]));
     let mut at = 0_usize;

@@ -1207,7 +1207,8 @@ impl Document {
             terms(text)
                 .into_iter()
                 .map(|(term, of_it)| {
-                    for gram in of_it {
+                    // Those of a stop word are not indexed.
+                    for gram in of_it.into_iter().filter(|_| term != "the") {
                         *grams.entry(gram).or_insert(0_u32) += 1;
                     }
                     term
@@ -1379,7 +1380,9 @@ fn oracle(model: &Model, taint: usize, query: &str) -> BTreeMap<(usize, String),
     let unfinished = |last: &&Token| {
         last.kind == Kind::Word && last.text.len() > 1 && query.to_lowercase().ends_with(&last.text)
     };
-    if let Some(Token { text, .. }) = all.last().filter(unfinished) {
+    let says_nothing = |last: &&Token| stop(last) && !nothing_else;
+    let last = all.last().filter(unfinished);
+    if let Some(Token { text, .. }) = last.filter(|last| !says_nothing(last)) {
         let begins = |term: &str| term.starts_with(text) && term != text && !known.contains(term);
         as_word(&mut add, 0.4, None, &|d| d.often(begins));
     }
