@@ -88,19 +88,60 @@ impl Document {
         document
     }
 
-    /// Has its words, its grams and its key written, or taken out, by these.
-    fn write(&self, db: &Connection, [words, grams, key]: [&str; 3]) -> Result<(), Fault> {
-        let write = || {
-            db.prepare_cached(words)?
-                .execute((self.row, &self.key, &self.content, &self.tags))?;
-            db.prepare_cached(grams)?.execute((self.row, &self.grams))?;
-            if let Some(name) = &self.name {
-                db.prepare_cached(key)?
-                    .execute((name, record_of(self.row).0))?;
+    fn bytes(&self) -> usize {
+        [&self.key, &self.content, &self.tags, &self.grams]
+            .into_iter()
+            .fold(0, |bytes, text| bytes.saturating_add(text.len()))
+    }
+}
+
+/// Statements that put documents in, or take them out.
+struct Statements {
+    words: &'static str,
+    grams: &'static str,
+    key: &'static str,
+}
+
+const INSERT: Statements = Statements {
+    words: "INSERT INTO memory_words (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
+    grams: "INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)",
+    key: "INSERT INTO memory_key (words, seq) VALUES (?1, ?2)",
+};
+
+const DELETE: Statements = Statements {
+    words: "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
+            VALUES ('delete', ?1, ?2, ?3, ?4)",
+    grams: "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
+    key: "DELETE FROM memory_key WHERE words = ?1 AND seq = ?2",
+};
+
+impl Statements {
+    /// Runs them for some documents, table by table: what FTS5 collects of one of them
+    /// stays in the processor's cache then.
+    fn run(&self, db: &Connection, documents: &[Document]) -> Result<(), Fault> {
+        let run = || {
+            let mut words = db.prepare_cached(self.words)?;
+            for document in documents {
+                words.execute((
+                    document.row,
+                    &document.key,
+                    &document.content,
+                    &document.tags,
+                ))?;
+            }
+            let mut grams = db.prepare_cached(self.grams)?;
+            for document in documents {
+                grams.execute((document.row, &document.grams))?;
+            }
+            let mut key = db.prepare_cached(self.key)?;
+            for document in documents {
+                if let Some(name) = &document.name {
+                    key.execute((name, record_of(document.row).0))?;
+                }
             }
             Ok::<_, Fault>(())
         };
-        write().map_err(Fault::in_index)
+        run().map_err(Fault::in_index)
     }
 }
 
@@ -131,13 +172,9 @@ pub(in super::super) fn add(
     content: &str,
     tags: &[String],
 ) -> Result<(), Fault> {
-    Document::new(&Analyser::new(), seq, key, content, tags).write(
+    INSERT.run(
         db,
-        [
-            "INSERT INTO memory_words (rowid, key, content, tags) VALUES (?1, ?2, ?3, ?4)",
-            "INSERT INTO memory_grams (rowid, grams) VALUES (?1, ?2)",
-            "INSERT INTO memory_key (words, seq) VALUES (?1, ?2)",
-        ],
+        &[Document::new(&Analyser::new(), seq, key, content, tags)],
     )
 }
 
@@ -149,14 +186,9 @@ pub(in super::super) fn remove(
     content: &str,
     tags: &[String],
 ) -> Result<(), Fault> {
-    Document::new(&Analyser::new(), seq, key, content, tags).write(
+    DELETE.run(
         db,
-        [
-            "INSERT INTO memory_words (memory_words, rowid, key, content, tags)
-             VALUES ('delete', ?1, ?2, ?3, ?4)",
-            "INSERT INTO memory_grams (memory_grams, rowid, grams) VALUES ('delete', ?1, ?2)",
-            "DELETE FROM memory_key WHERE words = ?1 AND seq = ?2",
-        ],
+        &[Document::new(&Analyser::new(), seq, key, content, tags)],
     )
 }
 
@@ -263,18 +295,30 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
     // Pieces are as few as memory allows, and put together once, at the end: what is
     // merged again and again grows faster than the records.
     configure(db, 0, HASH_BYTES)?;
-    let mut number = 0_u64;
+    let analyser = Analyser::new();
+    let mut batch: Vec<Document> = Vec::new();
+    let (mut bytes, mut number) = (0_usize, 0_u64);
     each_record(db, |seq, key, content, tags| {
-        add(db, seq, key, content, tags)?;
+        let document = Document::new(&analyser, seq, key, content, tags);
+        bytes = bytes.saturating_add(document.bytes());
+        batch.push(document);
+        if bytes >= BATCH_BYTES {
+            INSERT.run(db, &batch)?;
+            batch.clear();
+            bytes = 0;
+        }
         number = number.saturating_add(1);
         done(number);
         Ok(())
     })?;
+    INSERT.run(db, &batch)?;
     compact(db)?;
     configure(db, AUTOMERGE, HASH_BYTES_OF_A_SAVE)?;
     Ok(())
 }
 
+/// Terms that are put in at once.
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// What FTS5 collects in memory for each table before it writes a piece while the whole
 /// index is built: what some 30,000 short records need.
 const HASH_BYTES: u32 = 32 * 1024 * 1024;
