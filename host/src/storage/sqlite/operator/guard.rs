@@ -108,7 +108,7 @@ fn finding(file: &str, what: impl Into<String>) -> Finding {
     }
 }
 
-/// The backups in a folder.
+/// One of the backups in a folder, if there are any.
 fn backups_in(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
