@@ -47,6 +47,8 @@ pub(crate) struct FakeHost {
     pub(crate) standing: Standing,
     pub(crate) calls: Rc<RefCell<Vec<String>>>,
     pub(crate) turn: Rc<Cell<u32>>,
+    /// How many terms each search leaves out.
+    pub(crate) left_out: Rc<Cell<u32>>,
 }
 
 pub(crate) struct FakeShelf {
@@ -58,6 +60,7 @@ pub(crate) struct FakeShelf {
     most: u32,
     calls: Rc<RefCell<Vec<String>>>,
     turn: Rc<Cell<u32>>,
+    left_out: Rc<Cell<u32>>,
 }
 
 pub(crate) fn memory(level: Level, key: &str, content: &str) -> Memory {
@@ -95,6 +98,7 @@ impl FakeHost {
             standing: Standing::Trusted,
             calls: Rc::default(),
             turn: Rc::default(),
+            left_out: Rc::default(),
         }
     }
 
@@ -194,6 +198,7 @@ impl Host for FakeHost {
                 most: self.rows,
                 calls: Rc::clone(&self.calls),
                 turn: Rc::clone(&self.turn),
+                left_out: Rc::clone(&self.left_out),
             })
             .collect();
         if !self.hostile {
@@ -400,7 +405,7 @@ impl Shelf for FakeShelf {
         Ok(Matches {
             items,
             more,
-            left_out: 0,
+            left_out: self.left_out.get(),
         })
     }
     fn page(

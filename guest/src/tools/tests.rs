@@ -189,6 +189,26 @@ mod getting {
     }
 
     #[test]
+    fn of_several_tombstones_the_most_trusted_hides() {
+        for (above, below) in [(Origin::User, Origin::Agent), (Origin::Agent, Origin::User)] {
+            let host = FakeHost::new(Restricted);
+            for (level, origin) in [(Confidential, above), (Internal, below)] {
+                host.shelves[level as usize]
+                    .borrow_mut()
+                    .insert("k".to_owned(), Entry::Tombstone(origin));
+            }
+            host.put_memory(Memory {
+                origin: Origin::User,
+                ..memory(Public, "k", "red")
+            });
+            let tools = Tools::new(&host);
+            assert!(tools.get("k").unwrap().is_none());
+            assert_eq!(tools.list(everything()).unwrap().memories.len(), 0);
+            assert_eq!(tools.search("red", None).unwrap().hits.len(), 0);
+        }
+    }
+
+    #[test]
     fn names_a_more_trusted_version_beneath() {
         let host = FakeHost::new(Restricted);
         for (level, origin) in [
@@ -500,12 +520,22 @@ mod searching {
         let (text, notice) = searchable(&long);
         assert_eq!(text.len(), QUERY_BYTES - QUERY_BYTES % 3);
         assert!(notice.unwrap().contains("256 KiB"));
+        let longest = "a".repeat(QUERY_BYTES);
+        assert_eq!(searchable(&longest), (longest.as_str(), None));
+        let longer = format!("{longest}a");
+        let (text, notice) = searchable(&longer);
+        assert_eq!((text, notice.is_some()), (longest.as_str(), true));
     }
 
     #[test]
     fn says_when_terms_were_not_searched_for() {
         assert_eq!(left_out_notice(0), None);
         assert!(left_out_notice(7).unwrap().contains("7 of them"));
+        let host = FakeHost::new(Internal).with(Public, "k", "red");
+        let notices = |host: &FakeHost| Tools::new(host).search("red", None).unwrap().notices;
+        assert_eq!(notices(&host), [""; 0]);
+        host.left_out.set(7);
+        assert!(notices(&host)[0].contains("7 of them"));
     }
 
     #[test]

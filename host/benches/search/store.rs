@@ -212,6 +212,17 @@ pub(crate) fn level_file(storage: &SqliteStorage, level: Level) -> PathBuf {
     agent.join(format!("{}.db", level.file_stem()))
 }
 
+/// Brings what a file's log holds into it, as whoever writes to it next does. Readers
+/// look each page up there until then, and levels that are filled side by side hold each
+/// other up at it.
+pub(crate) fn write_back(file: &Path) {
+    let db = Connection::open(file).expect("a file");
+    let busy: i64 = db
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .expect("a checkpoint");
+    assert_eq!(busy, 0);
+}
+
 /// How many bytes the tables of FTS5 take in a file, and how many all of it.
 pub(crate) fn bytes(file: &Path) -> (i64, i64) {
     let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a file");

@@ -104,6 +104,9 @@ pub(crate) fn fill(storage: &SqliteStorage, source: &Source, each: usize) {
         }
     });
     say("");
+    for level in Level::ALL {
+        store::write_back(&store::level_file(storage, level));
+    }
 }
 
 /// Puts so many texts on a level.

@@ -37,6 +37,7 @@ use super::Watch;
 use super::fault::{Fault, Place};
 use super::layout::{Identity, check_beside, identity, way_to};
 use super::schema::Kind;
+use super::search::postings;
 use crate::error::Error;
 use crate::seal::Sealer;
 
@@ -295,6 +296,8 @@ impl Pool {
         });
         let watched = Arc::clone(&limit);
         db.progress_handler(OPS_BETWEEN_CHECKS, Some(move || watched.passed()))?;
+        let watched = Arc::clone(&limit);
+        postings::register(&db, move || watched.passed())?;
         if identity(path)? != Some(found) {
             return Err(Fault::Foreign(
                 "it was replaced while it was opened".to_owned(),

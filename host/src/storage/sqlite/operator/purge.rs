@@ -30,11 +30,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant as Clock};
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 
 use super::erased::{self, Erased};
-use super::{Operator, Progress, count, fault_point};
+use super::{Operator, Progress, count, empty_log, fault_point};
 use crate::error::{Error, ErrorKind};
 use crate::level::{Level, can_flow_to};
 use crate::storage::check_key;
@@ -397,17 +397,6 @@ fn rewrite(
     // The log holds no words any more, so whether this succeeds is no matter.
     empty_log(db)?;
     Ok(())
-}
-
-/// Brings the log into the file and empties it. False: somebody reads an older
-/// state or writes.
-fn empty_log(db: &Connection) -> Result<bool, Fault> {
-    let busy = db
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            row.get::<_, i64>(0)
-        })
-        .optional()?;
-    Ok(busy == Some(0))
 }
 
 /// Deletes the stamps and the usage of a record.

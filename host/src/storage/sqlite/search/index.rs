@@ -23,6 +23,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::super::fault::Fault;
 use super::super::schema::{INDEX, indexed};
+use super::postings;
 use crate::search::analyser::{Analyser, tokens};
 use crate::search::query::{key_name, says_nothing};
 use crate::search::score::{Collection, LENGTHS, length_class};
@@ -227,7 +228,8 @@ pub(in super::super) fn belonging(db: &Connection) -> Result<u64, Fault> {
 fn make(db: &Connection) -> Result<(), Fault> {
     unguarded(db, || {
         drop_all(db)?;
-        Ok(db.execute_batch(INDEX)?)
+        db.execute_batch(INDEX)?;
+        Ok(())
     })
 }
 
@@ -600,7 +602,7 @@ pub(super) struct Place {
     pub(super) row: i64,
     pub(super) column: Column,
     /// Which term it is in that column.
-    pub(super) offset: i64,
+    pub(super) offset: i32,
 }
 
 /// A column of `memory_words`.
@@ -613,22 +615,26 @@ pub(super) enum Column {
 
 /// Where a term is, in the order of the rows.
 pub(super) fn places(db: &Connection, term: &str) -> Result<Vec<Place>, Fault> {
-    let mut statement =
-        db.prepare_cached(r#"SELECT doc, col, "offset" FROM memory_word_terms WHERE term = ?1"#)?;
-    let mut rows = statement.query([term])?;
-    let mut places: Vec<Place> = Vec::new();
-    while let Some(row) = rows.next()? {
-        let column = match row.get_ref(1)?.as_str().unwrap_or_default() {
-            "key" => Column::Key,
-            "content" => Column::Content,
-            _ => Column::Tags,
-        };
-        places.push(Place {
-            row: row.get(0)?,
-            column,
-            offset: row.get(2)?,
-        });
-    }
+    let mut statement = db.prepare_cached(
+        "SELECT posting_places(memory_words) FROM memory_words WHERE memory_words MATCH ?1
+         LIMIT 1",
+    )?;
+    let mut rows = statement.query([quoted(term)])?;
+    let Some(row) = rows.next()? else {
+        return Ok(Vec::new());
+    };
+    let found = postings::places(row.get_ref(0)?.as_blob().unwrap_or_default());
+    let mut places: Vec<Place> = found
+        .map(|(row, column, offset)| Place {
+            row,
+            column: match column {
+                0 => Column::Key,
+                1 => Column::Content,
+                _ => Column::Tags,
+            },
+            offset,
+        })
+        .collect();
     // FTS5 happens to list them in order, which costs next to nothing then.
     places.sort_unstable();
     Ok(places)
@@ -641,32 +647,43 @@ pub(super) fn rows_with_gram(
     gram: &str,
     most: u64,
 ) -> Result<Option<Vec<(i64, bool)>>, Fault> {
-    let mut statement = db.prepare_cached(
-        "SELECT doc, term = ?1 FROM memory_gram_terms WHERE term >= ?1 AND term <= ?2",
-    )?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let mut rows = statement.query((gram, format!("{gram}{TWICE}")))?;
-    let mut found: Vec<(i64, bool)> = Vec::new();
-    let mut twice: Vec<i64> = Vec::new();
-    while let Some(row) = rows.next()? {
-        if row.get(1)? {
-            if found.len() >= most {
-                return Ok(None);
-            }
-            found.push((row.get(0)?, false));
-        } else {
-            twice.push(row.get(0)?);
-        }
+    let once = gram_rows(db, gram, most)?;
+    if once.len() > most {
+        return Ok(None);
     }
-    // FTS5 happens to list both in order, which costs next to nothing then.
-    found.sort_unstable();
-    twice.sort_unstable();
+    let twice = match once.as_slice() {
+        [] => Vec::new(),
+        _ => gram_rows(db, &format!("{gram}{TWICE}"), most)?,
+    };
     let mut twice = twice.into_iter().peekable();
-    for (row, more) in &mut found {
-        while twice.next_if(|other| *other < *row).is_some() {}
-        *more = twice.peek() == Some(row);
+    let with = |row| {
+        while twice.next_if(|other| *other < row).is_some() {}
+        (row, twice.peek() == Some(&row))
+    };
+    Ok(Some(once.into_iter().map(with).collect()))
+}
+
+/// The rows with just that term of the grams' table, in their order: one more than so
+/// many at most.
+fn gram_rows(db: &Connection, term: &str, most: usize) -> Result<Vec<i64>, Fault> {
+    let mut statement =
+        db.prepare_cached("SELECT rowid FROM memory_grams WHERE memory_grams MATCH ?1")?;
+    let mut rows = statement.query([quoted(term)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()?
+        && found.len() <= most
+    {
+        found.push(row.get(0)?);
     }
-    Ok(Some(found))
+    // FTS5 happens to list them in order, which costs next to nothing then.
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// A term as a query of FTS5, in which it is nothing but a string.
+fn quoted(term: &str) -> String {
+    format!("\"{}\"", term.replace('"', "\"\""))
 }
 
 /// The records whose key has just these words, in the order of their rows.

@@ -3,8 +3,7 @@
 //! FTS5's own `bm25()` knows the statistics of one file only, so its scores from
 //! two files don't compare, and a scale that is common to all would have to come
 //! from files which the session may not see. So only the [index](index) is FTS5's;
-//! what it holds of each term is read through `fts5vocab`, in plain SQL, and scored
-//! here. How many records there are, how many hold a term and how long they are on
+//! the [postings] of each term are read from it, and scored here. How many records there are, how many hold a term and how long they are on
 //! average is summed over the visible files, as if they were one.
 //!
 //! What a query asks for and what each term of it weighs is told in
@@ -43,6 +42,7 @@ use crate::storage::{Match, Matches, limits};
 use index::{Column, Place};
 
 pub(super) mod index;
+pub(super) mod postings;
 
 /// What a text was found to match, on all visible levels.
 pub(super) struct Ranking {
@@ -395,25 +395,32 @@ fn holding(files: &[Vec<Place>]) -> u64 {
 /// The rows in which a place of the one list is near a place of the other, in the
 /// same column, and the fewest steps from the one to the other.
 fn nearest(ones: &[Place], others: &[Place]) -> Vec<(i64, u32)> {
-    let most = i64::from(NEAR_WORDS);
+    let most = NEAR_WORDS;
     let mut near: Vec<(i64, u32)> = Vec::new();
     let mut behind = others;
     for one in ones {
         // Those too far ahead of this one are so of all that follow.
         let passed = behind.partition_point(|other| {
-            (other.row, other.column, other.offset.saturating_add(most))
-                < (one.row, one.column, one.offset)
+            (
+                other.row,
+                other.column,
+                other.offset.saturating_add_unsigned(most),
+            ) < (one.row, one.column, one.offset)
         });
         behind = behind.get(passed..).unwrap_or_default();
         let steps = behind
             .iter()
             .take_while(|other| {
                 (other.row, other.column, other.offset)
-                    <= (one.row, one.column, one.offset.saturating_add(most))
+                    <= (
+                        one.row,
+                        one.column,
+                        one.offset.saturating_add_unsigned(most),
+                    )
             })
             .map(|other| one.offset.abs_diff(other.offset))
             .min();
-        let Some(steps) = steps.and_then(|steps| u32::try_from(steps).ok()) else {
+        let Some(steps) = steps else {
             continue;
         };
         match near.last_mut() {
@@ -429,8 +436,8 @@ fn nearest(ones: &[Place], others: &[Place]) -> Vec<(i64, u32)> {
 /// Each different term is read once, and only one at a time is held, so that a
 /// phrase costs no more than its terms occur.
 fn phrase(db: &Connection, terms: &[String]) -> Result<Vec<Place>, Fault> {
-    let mut distances: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    for (distance, term) in (0_i64..).zip(terms) {
+    let mut distances: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    for (distance, term) in (0_i32..).zip(terms) {
         distances.entry(term).or_default().push(distance);
     }
     // Where the phrase may begin, as far as the terms so far can tell. In which
@@ -477,6 +484,30 @@ impl SqliteShelves {
         limit: usize,
     ) -> Result<Matches, Error> {
         self.shelf(level)?;
+        self.open(|_| true)?;
+        let page = self.in_snapshot(level, text, after, limit);
+        // Whatever came of it: the next call finds no transaction open.
+        let ended = Scoring::each(self, |db| {
+            if !db.is_autocommit() {
+                db.execute_batch("COMMIT")?;
+            }
+            Ok(())
+        });
+        let page = page?;
+        ended?;
+        Ok(page)
+    }
+
+    /// Does it with one snapshot of each file: the counts must fit what they count. Leaves
+    /// them open.
+    fn in_snapshot(
+        &mut self,
+        level: Level,
+        text: &str,
+        after: usize,
+        limit: usize,
+    ) -> Result<Matches, Error> {
+        Scoring::each(self, |db| Ok(db.execute_batch("BEGIN")?))?;
         let mut ranking = match self.ranking.take() {
             Some(ranking) if ranking.text == text => ranking,
             _ => self.rank(text)?,
@@ -501,21 +532,10 @@ impl SqliteShelves {
             ));
         }
         let mut query = Query::new(&Analyser::new(), text);
-        self.open(|_| true)?;
-        // One snapshot of each file: the counts must fit what they count. What
-        // fails meanwhile leaves them open, for this call's next search, and a
-        // connection in a transaction is not used by another call.
-        Scoring::each(self, |db| {
-            if db.is_autocommit() {
-                db.execute_batch("BEGIN")?;
-            }
-            Ok(())
-        })?;
         for shelf in self.shelves() {
             self.on(shelf, |db, _| Kind::level(&shelf.file).check_current(db))?;
         }
         let (files, wanted) = self.score(&mut query)?;
-        Scoring::each(self, |db| Ok(db.execute_batch("COMMIT")?))?;
         let levels = self
             .shelves()
             .iter()

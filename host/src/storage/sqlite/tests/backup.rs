@@ -323,3 +323,50 @@ fn a_backup_is_made_while_a_writer_holds_a_read_transaction_and_others_wait_thei
     store.save(P, "c", "d");
     drop(reader);
 }
+
+#[test]
+fn the_lowest_level_of_every_agent_is_copied_before_any_higher_one() {
+    let store = Store::new();
+    for agent in ["ann", "main"] {
+        for level in [C, P] {
+            let access = Access {
+                agent: agent.to_owned(),
+                ..access(level, Origin::User)
+            };
+            store.open(access).put(&draft("a", "b")).unwrap();
+        }
+    }
+    let backups = folder();
+    let report = store.backup_at(0, backups.path()).unwrap();
+    let paths: Vec<&str> = report.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "agents/ann/public.db",
+            "agents/main/public.db",
+            "agents/ann/confidential.db",
+            "agents/main/confidential.db",
+            "sessions.db",
+            "store.key"
+        ]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn while_a_backup_is_made_in_a_folder_another_one_touches_nothing_there() {
+    let store = Store::new();
+    store.save(P, "a", "b");
+    let backups = folder();
+    // What the other one has written so far.
+    let unfinished = ".remora-20261130T010433000Z.tmp";
+    fs::create_dir(backups.path().join(unfinished)).unwrap();
+    let lock = fs::File::open(backups.path()).unwrap();
+    lock.try_lock().unwrap();
+    let text = unavailable(store.backup_at(0, backups.path()));
+    assert!(text.contains("Another backup is being made"), "{text}");
+    assert_eq!(names(backups.path()), [unfinished]);
+    drop(lock);
+    store.backup_at(0, backups.path()).unwrap();
+    assert_eq!(names(backups.path()).len(), 1);
+}

@@ -207,3 +207,49 @@ fn the_view_by_sqlites_clock_and_a_session_at_that_moment_serve_the_same() {
     assert!(sizes.contains(&2), "{sizes:?}");
     assert!(sizes.len() > 3, "it looked too rarely: {sizes:?}");
 }
+
+#[test]
+fn what_waits_and_what_was_confirmed_from_above_is_over_at_that_moment_too() {
+    let expiry = Instant::from_sql("2027-01-01 04:59:59.000").unwrap();
+    let store = Store::new();
+    let saved = store.agent(P).put(&until("k", expiry)).unwrap();
+    store.later(C, 1).stamp(&saved.id, None).unwrap();
+    let mut person = store.open(Access {
+        now: at(1),
+        ..access(P, Origin::User)
+    });
+    person.put(&draft("said", "words")).unwrap();
+    store.agent(P).put(&until("said", expiry)).unwrap();
+    let mut tool = store.open(access(P, Origin::Tool));
+    let waits = tool.put(&until("heard", expiry)).unwrap().id;
+    let last = Instant::from_millis_clamped(i64::MAX);
+    for (moment, there) in [(-1, 1), (0, 0), (1, 0)] {
+        let now = millis(expiry.millis() + moment);
+        let counts = open_at(&store, P, now).counts(P).unwrap();
+        assert_eq!(
+            (counts.live, counts.pending),
+            (1 + there, there),
+            "{moment}"
+        );
+        assert_eq!(counts.quarantined, there, "{moment}");
+        let there = usize::try_from(there).unwrap();
+        for taint in [P, C] {
+            let queue = open_at(&store, taint, now).stale(P, last, None, 9).unwrap();
+            assert_eq!(queue.items.len(), 1 + there, "{moment}");
+        }
+        let operator = store.storage.operator(now);
+        assert_eq!(operator.waiting("main", P, 9).unwrap().len(), 2 * there);
+        let waiting = operator.waits("main", P, &waits).unwrap();
+        assert_eq!(waiting.is_some(), there == 1);
+        let unused = operator.unused(None, Duration::ZERO).unwrap();
+        assert_eq!(unused.len(), 1 + there, "{moment}");
+        let stats = &operator.stats(None).unwrap()[0];
+        assert_eq!(
+            (stats.live, stats.expired),
+            (1 + there as u64, 3 * (1 - there as u64))
+        );
+        let oldest = stats.oldest_unconfirmed.as_ref().unwrap();
+        let expected = if there == 1 { "k" } else { "said" };
+        assert_eq!(oldest.key, expected, "{moment}");
+    }
+}

@@ -628,6 +628,62 @@ fn an_import_raises_nobodys_trust() {
 }
 
 #[test]
+fn a_stamp_is_of_whoever_vouches_at_most_and_a_tools_confirms_nothing() {
+    let stamp = |origin: &str| {
+        json!({
+            "type": "stamp", "agent": "main", "level": "PUBLIC", "at": at(50).to_string(),
+            "record_id": format!("{:032x}", 1), "record_level": "PUBLIC", "session": "s",
+            "origin": origin,
+        })
+    };
+    for (origin, vouched, kept) in [
+        ("USER", Origin::User, Some("USER")),
+        ("USER", Origin::Agent, Some("AGENT")),
+        ("AGENT", Origin::User, Some("AGENT")),
+        ("USER", Origin::Tool, None),
+        ("TOOL", Origin::User, None),
+    ] {
+        let store = Store::new();
+        store.import(file(&[record(1, "a", "x")]));
+        let report = store.import_as(vouched, file(&[stamp(origin)])).unwrap();
+        let rejected = u64::from(kept.is_none());
+        assert_eq!(
+            (report.stamps.imported, report.stamps.rejected),
+            (1 - rejected, rejected),
+            "{origin} {vouched}: {report:?}"
+        );
+        let confirmed = live(store.agent(P).fetch(P, "a").unwrap()).confirmed_at;
+        assert_eq!(confirmed, kept.map(|_| at(50)));
+        let found: Option<String> = store
+            .by_hand(P)
+            .query_row("SELECT max(origin) FROM stamp", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(found.as_deref(), kept);
+    }
+}
+
+#[test]
+fn what_was_erased_on_one_level_is_brought_in_on_no_other() {
+    let store = Store::new();
+    store.save(C, "a", "secret");
+    let text_of = exported(&store);
+    store
+        .storage
+        .operator(at(101))
+        .purge(None, &Purge::key("a"), Duration::from_secs(5), &mut |_| ())
+        .unwrap();
+    for level in ["CONFIDENTIAL", "PUBLIC", "RESTRICTED"] {
+        let report = store.import(text_of.replace(
+            "\"level\":\"CONFIDENTIAL\"",
+            &format!("\"level\":\"{level}\""),
+        ));
+        let records = report.records;
+        assert_eq!((records.imported, records.skipped), (0, 1), "{report:?}");
+    }
+    assert_eq!(store.seen(R, P, "a"), None);
+}
+
+#[test]
 fn an_import_lowers_no_level() {
     let store = Store::new();
     store.save(C, "a", "secret");
@@ -690,6 +746,8 @@ fn an_edge_hides_nothing_for_which_nothing_as_trusted_is_there() {
             record(2, "apart", "words"),
             json!({"standing": "quarantined", "origin": "TOOL"}),
         ),
+        with(record(4, "waits", "words"), json!({"standing": "pending"})),
+        edge(&thought.id, 4, "PUBLIC"),
         internal(3, "above"),
         edge(&said.id, 9, "PUBLIC"),
         edge(&said.id, 1, "PUBLIC"),
@@ -701,7 +759,7 @@ fn an_edge_hides_nothing_for_which_nothing_as_trusted_is_there() {
     ]));
     assert_eq!(
         (report.edges.imported, report.edges.rejected),
-        (2, 4),
+        (2, 5),
         "{report:?}"
     );
     assert_eq!(store.seen(I, P, "said").as_deref(), Some("by the person"));

@@ -201,7 +201,37 @@ fn a_store_that_is_as_old_or_only_checked_and_copied_since_is_replaced_without_f
 
 #[test]
 fn a_newer_store_is_replaced_only_by_force() {
-    let changes: [fn(&Path); 4] = [
+    let changes: [fn(&Path); 9] = [
+        |root| {
+            let new = crate::storage::NewSession {
+                name: "t".to_owned(),
+                agent: "main".to_owned(),
+                clearance: R,
+                origin: Origin::User,
+            };
+            drop(again(root).create(&new, at(9)).unwrap());
+        },
+        |root| drop(again(root).lower_origin("s", Origin::Tool, at(9)).unwrap()),
+        |root| {
+            let storage = again(root);
+            let mut shelves = storage.open(access(P, Origin::User)).unwrap();
+            let id = live(shelves.fetch(P, "a").unwrap()).id;
+            shelves.stamp(&id, None).unwrap();
+        },
+        |root| {
+            let storage = again(root);
+            let mut shelves = storage.open(access(P, Origin::User)).unwrap();
+            shelves.retire("a", false).unwrap();
+        },
+        |root| {
+            let prune = super::super::operator::Prune::default();
+            let storage = again(root);
+            let pruned = storage
+                .operator(at(90_000))
+                .prune(None, &prune, &mut |_| ())
+                .unwrap();
+            assert_eq!(pruned[0].removed(), 1);
+        },
         |root| drop(put(root, P, "a", "newer")),
         |root| drop(put(root, C, "only here", "newer")),
         |root| drop(again(root).raise("s", R, at(9)).unwrap()),
@@ -215,6 +245,7 @@ fn a_newer_store_is_replaced_only_by_force() {
     for change in changes {
         let (_folder, root, backup) = closed(|store| {
             store.save(P, "a", "b");
+            store.agent(P).put(&super::expiring_at("over", 9)).unwrap();
             store.new_session("s", I);
         });
         change(&root);
@@ -234,6 +265,27 @@ fn a_newer_store_is_replaced_only_by_force() {
         );
         verify(&root);
     }
+}
+
+#[test]
+fn a_store_that_went_another_way_since_is_replaced_only_by_force() {
+    let (folder, root, first) = closed(|store| drop(store.save(P, "a", "b")));
+    for number in 0..3 {
+        put(&root, P, "lost", &format!("{number}"));
+    }
+    let backups = folder.path().join("more");
+    let second = again(&root).operator(at(9)).backup(&backups, &mut |_| ());
+    let second = second.unwrap().folder;
+    force(&first, &root).unwrap();
+    // Its trail is shorter than the backup's, then as long, then longer.
+    for number in 0..6 {
+        let text_of = refused(restore(&second, &root));
+        assert!(text_of.contains("newer"), "{text_of}");
+        assert_eq!(seen(&root, P, P, "lost"), None);
+        put(&root, P, "other", &format!("{number}"));
+    }
+    force(&second, &root).unwrap();
+    verify(&root);
 }
 
 #[test]
@@ -499,6 +551,23 @@ fn a_backup_is_no_store_and_stays_as_it_was_when_it_is_checked() {
         }
     }
     assert!(check().is_sound());
+}
+
+#[test]
+fn a_store_that_has_backups_in_it_is_a_store_all_the_same() {
+    let (folder, root, backup) = closed(|store| drop(store.save(P, "a", "b")));
+    copy_tree(Path::new(&backup), &root.join("remora-kept"));
+    assert_eq!(seen(&root, P, P, "a").as_deref(), Some("b"));
+    // Where there is none, none is made among them.
+    let text = refused(SqliteStorage::open(
+        &folder.path().join("backups"),
+        SqliteOptions::default(),
+    ));
+    assert!(text.contains("holds backups, and is no store"), "{text}");
+    assert_eq!(
+        fs::read_dir(folder.path().join("backups")).unwrap().count(),
+        1
+    );
 }
 
 /// The chain that trips others.

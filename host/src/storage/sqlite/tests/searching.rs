@@ -264,6 +264,27 @@ fn a_last_word_may_be_unfinished_however_often_the_word_is_there() {
 }
 
 #[test]
+fn of_what_the_last_word_begins_the_rarest_are_found_up_to_ten_thousand_places() {
+    for (often, all) in [(8000, true), (8001, false)] {
+        let store = Store::new();
+        // The most common one, on two levels.
+        store.save(P, "a", &"qxa ".repeat(4000));
+        store.save(C, "a too", &"qxa ".repeat(often - 4000));
+        store.save(P, "b", &"qxb ".repeat(1999));
+        store.save(C, "z", "qxz");
+        let mut found: Vec<String> = [P, C]
+            .into_iter()
+            .flat_map(|level| store.agent(C).search(level, "qx", 0, 9).unwrap().items)
+            .map(|hit| hit.memory.key)
+            .collect();
+        found.sort();
+        let rare = ["b", "z"].as_slice();
+        let expected = if all { &["a", "a too", "b", "z"] } else { rare };
+        assert_eq!(found, expected, "{often}");
+    }
+}
+
+#[test]
 fn a_last_word_may_be_unfinished() {
     let store = Store::new();
     store.save(P, "a", "permission granted");
@@ -738,6 +759,15 @@ fn an_index_that_was_changed_by_hand_agrees_no_more() {
         "UPDATE memory_key SET words = 'other' WHERE seq = 7",
         // A term's place and the figures of all.
         "UPDATE memory_words_data SET block = x'2950783c00' WHERE id = 1",
+        // Each of these figures alone: records, then terms in the key, content and tags.
+        "UPDATE memory_words_data SET block = x'29507800' WHERE id = 1",
+        "UPDATE memory_words_data SET block = x'28517800' WHERE id = 1",
+        "UPDATE memory_words_data SET block = x'28507900' WHERE id = 1",
+        "UPDATE memory_words_data SET block = x'28507801' WHERE id = 1",
+        "UPDATE memory_grams_data
+         SET block = CAST(x'29' || substr(block, 2) AS BLOB) WHERE id = 1",
+        "UPDATE memory_grams_data
+         SET block = CAST(substr(block, 1, length(block) - 1) || x'01' AS BLOB) WHERE id = 1",
         // A record that nobody indexed, or whose words are others.
         "UPDATE record SET content = 'apple 3 pear plum' WHERE seq = 4",
         "UPDATE record SET content = 'apple pears 3' WHERE seq = 4",
@@ -915,6 +945,7 @@ fn no_statement_of_a_search_walks_through_a_table() {
     let store = Store::new();
     store.save(P, "a", "word 日本語");
     let db = store.by_hand(P);
+    super::super::search::postings::register(&db, || false).unwrap();
     let sources = [
         include_str!("../search/index.rs"),
         include_str!("../search/mod.rs"),
@@ -923,12 +954,14 @@ fn no_statement_of_a_search_walks_through_a_table() {
     ];
     // Those of the one file that search, and of the other all.
     assert_eq!(sources[0].matches("\npub(super) fn ").count(), 7);
+    assert_eq!(sources[0].matches("prepare_cached").count(), 9);
     assert_eq!(sources[1].matches("prepare").count(), 1);
     for sql in [
-        r#"SELECT doc, col, "offset" FROM memory_word_terms WHERE term = ?1"#,
+        "SELECT posting_places(memory_words) FROM memory_words WHERE memory_words MATCH ?1
+         LIMIT 1",
         "SELECT key, id FROM record\n             WHERE seq = ?1 AND (expires_at IS NULL OR expires_at > ?2) AND standing = 'trusted' AND superseded_at IS NULL AND deleted_at IS NULL",
         "SELECT old_id, new_id, old_level, at, session, seal FROM edge WHERE old_id = ?1",
-        "SELECT doc, term = ?1 FROM memory_gram_terms WHERE term >= ?1 AND term <= ?2",
+        "SELECT rowid FROM memory_grams WHERE memory_grams MATCH ?1",
         "SELECT doc FROM memory_vocabulary WHERE term = ?1",
         "SELECT term, cnt FROM memory_vocabulary WHERE term > ?1 AND term < ?2 LIMIT ?3",
         "SELECT seq FROM memory_key WHERE words = ?1 ORDER BY seq",

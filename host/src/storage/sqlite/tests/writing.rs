@@ -627,3 +627,28 @@ fn of_what_waits_under_a_key_only_the_last_does_and_nothing_once_the_person_spok
         assert_eq!(waiting(&store), (0, 0), "{end}");
     }
 }
+
+#[test]
+fn the_persons_tombstone_stays_the_persons_whoever_else_deletes() {
+    let store = Store::new();
+    store.save(P, "k", "below");
+    let there = || {
+        let there = store.agent(C).present(C, &["k".to_owned()]).unwrap();
+        there.into_iter().next().unwrap()
+    };
+    store.agent(C).retire("k", true).unwrap();
+    assert_eq!(there(), Presence::Tombstone(Origin::Agent));
+    store.user(C).retire("k", true).unwrap();
+    assert_eq!(there(), Presence::Tombstone(Origin::User));
+    let rows = || {
+        let db = store.by_hand(C);
+        let sql = "SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM event)";
+        db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let before = rows();
+    assert_eq!(store.agent(C).retire("k", true).unwrap(), None);
+    assert_eq!(store.user(C).retire("k", true).unwrap(), None);
+    assert_eq!(there(), Presence::Tombstone(Origin::User));
+    // Nothing more was hidden, so nothing is kept of it.
+    assert_eq!(rows(), before);
+}

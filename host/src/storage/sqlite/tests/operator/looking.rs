@@ -258,3 +258,76 @@ fn unused_is_what_was_saved_long_ago_and_used_from_no_level_since() {
     assert_eq!(keys(1000), [] as [&str; 0]);
     assert_eq!(keys(1).len(), 6);
 }
+
+#[test]
+fn the_digest_is_of_each_moment_from_the_first_to_now_and_tells_each_thing_once() {
+    let store = Store::new();
+    let digest = |since: i64, now: i64| -> Vec<(Change, Level, String)> {
+        let entries = store.storage.operator(at(now)).digest(None, at(since));
+        let entries = entries.unwrap().into_iter();
+        entries.map(|e| (e.change, e.level, e.key)).collect()
+    };
+    let told = |change, level, key: &str| (change, level, key.to_owned());
+    store.later(P, 1).put(&draft("a", "one")).unwrap();
+    assert_eq!(digest(1, 1), [told(Change::Saved, P, "a")]);
+    // In the very moment of the version before.
+    store.later(P, 1).put(&draft("a", "two")).unwrap();
+    assert_eq!(
+        digest(1, 1),
+        [told(Change::Saved, P, "a"), told(Change::Changed, P, "a")]
+    );
+    // A deletion that hides is no save, and what is saved behind it changes nothing.
+    store.later(C, 2).retire("a", true).unwrap();
+    assert_eq!(digest(2, 2), [told(Change::Deleted, C, "a")]);
+    store.later(C, 3).put(&draft("a", "three")).unwrap();
+    assert_eq!(digest(3, 3), [told(Change::Saved, C, "a")]);
+    // Nor does it change what is told that the version before is gone.
+    store.later(P, 4).put(&draft("a", "four")).unwrap();
+    let prune = crate::storage::sqlite::operator::Prune::default().superseded_after(Duration::ZERO);
+    store
+        .storage
+        .operator(at(5))
+        .prune(None, &prune, &mut quietly)
+        .unwrap();
+    assert_eq!(digest(4, 4), [told(Change::Changed, P, "a")]);
+    // Two took its place.
+    let old = store.user(P).put(&draft("old", "x")).unwrap().id;
+    let taking = |key: &str| Draft {
+        supersedes: vec![old.clone()],
+        ..draft(key, "x")
+    };
+    let waits = store.later(P, 10).put(&taking("waits")).unwrap().id;
+    let mut person = store.open(Access {
+        now: at(11),
+        ..access(P, Origin::User)
+    });
+    person.put(&taking("newer")).unwrap();
+    let operator = store.storage.operator(at(12));
+    operator.accept("main", P, &waits).unwrap();
+    let superseded = digest(10, 12).into_iter();
+    let superseded: Vec<_> = superseded
+        .filter(|(change, ..)| *change == Change::Superseded)
+        .collect();
+    assert_eq!(superseded, [told(Change::Superseded, P, "old")]);
+}
+
+#[test]
+fn unused_is_what_lies_behind_the_span_to_the_millisecond() {
+    let store = Store::new();
+    store.save(P, "saved", "x");
+    let used = store.later(P, -DAY).put(&draft("used", "x")).unwrap().id;
+    let own = store.later(P, -DAY).put(&draft("own", "x")).unwrap().id;
+    let above = store.later(P, -DAY).put(&draft("above", "x")).unwrap().id;
+    let mut shelves = store.agent(P);
+    shelves.fetch(P, "used").unwrap();
+    shelves.record_use(&[used]);
+    shelves.stamp(&own, None).unwrap();
+    drop(shelves);
+    store.agent(C).stamp(&above, None).unwrap();
+    let unused = |millis: i64| {
+        let now = Instant::from_millis(at(30 * DAY).millis() + millis).unwrap();
+        let unused = store.storage.operator(now).unused(None, days(30)).unwrap();
+        unused.len()
+    };
+    assert_eq!((unused(0), unused(1)), (0, 4));
+}

@@ -307,3 +307,63 @@ fn a_version_that_was_replaced_does_not_come_back_from_before_its_prune() {
     assert_eq!(found.items.len(), 0);
     store.assert_sound();
 }
+
+/// What another program may have kept in a tombstone.
+fn tombstone(words: serde_json::Value) -> String {
+    let mut line = serde_json::json!({
+        "type": "record", "agent": "main", "level": "PUBLIC", "id": format!("{:032x}", 1),
+        "key": "k", "version": 1, "content": "", "tags": [], "origin": "AGENT",
+        "standing": "trusted", "session": "elsewhere", "created_at": at(-1).to_string(),
+        "updated_at": at(-1).to_string(), "deleted_at": at(0).to_string(), "hides_lower": true,
+    });
+    for (name, value) in words.as_object().unwrap() {
+        line[name] = value.clone();
+    }
+    let head = r#"{"type":"header","format":"remora-export","version":1}"#;
+    format!("{head}\n{line}\n")
+}
+
+#[test]
+fn a_tombstone_loses_its_words_when_their_time_has_come_and_goes_once_it_gave_way() {
+    let expiry = at(10 * DAY).to_string();
+    for (words, last, bytes) in [
+        (serde_json::json!({"content": "words"}), 180 * DAY, 5),
+        (serde_json::json!({"source": "a letter"}), 180 * DAY, 0),
+        // It is over at that moment, where what was deleted stays so long.
+        (
+            serde_json::json!({"content": "words", "expires_at": expiry}),
+            10 * DAY,
+            5,
+        ),
+    ] {
+        let store = Store::new();
+        let report = store
+            .operator(0)
+            .import(
+                &mut tombstone(words).as_bytes(),
+                &Default::default(),
+                &mut quietly,
+            )
+            .unwrap();
+        assert_eq!(report.records.imported, 1, "{report:?}");
+        let first = at(last).millis() + i64::from(last == 180 * DAY);
+        let pruned = |millis: i64| {
+            let operator = store
+                .storage
+                .operator(Instant::from_millis(millis).unwrap());
+            let pruned = operator
+                .prune(None, &Prune::default(), &mut quietly)
+                .unwrap();
+            (figures(&pruned[0]), pruned[0].content_bytes)
+        };
+        assert_eq!(pruned(first - 1), ([0, 0, 0, 0], 0));
+        assert_eq!(pruned(first), ([0, 0, 0, 1], bytes));
+        assert_eq!(pruned(first), ([0, 0, 0, 0], 0));
+        assert_eq!(store.seen(P, P, "k").as_deref(), Some("†"));
+        store.assert_sound();
+        // Long deleted, but only then did something take its place.
+        store.later(P, 300 * DAY).put(&draft("k", "again")).unwrap();
+        assert_eq!(figures(&prune(&store, 480)[0]), [0, 0, 0, 0]);
+        assert_eq!(figures(&prune(&store, 481)[0]), [0, 1, 0, 0]);
+    }
+}

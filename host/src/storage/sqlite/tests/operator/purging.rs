@@ -478,3 +478,97 @@ fn an_erasure_covers_what_backups_may_still_hold() {
     assert!(erased::covers(&db, &book, &id, "k", "s", "").is_err());
     assert!(!store.verified().is_sound());
 }
+
+#[test]
+fn who_stops_reading_in_time_is_waited_for() {
+    let store = secretive();
+    let reader = store.by_hand(P);
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM record")
+        .unwrap();
+    let reading = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        reader.execute_batch("COMMIT").unwrap();
+        reader
+    });
+    store
+        .operator(1)
+        .purge(
+            None,
+            &Purge::key("the quokkakey"),
+            Duration::from_secs(60),
+            &mut quietly,
+        )
+        .unwrap();
+    reading.join().unwrap();
+    assert_eq!(store.holding("quokk"), [] as [&str; 0]);
+    assert_eq!(store.verified().notes, []);
+}
+
+#[test]
+fn who_writes_meanwhile_is_waited_for_as_long_as_is_said() {
+    let store = secretive();
+    let options = SqliteOptions::default().busy_timeout(Duration::from_millis(20));
+    let storage = SqliteStorage::open(&store.root(), options).unwrap();
+    let path = store.path(P);
+    let mut writing = None;
+    operator::watch(Some(Box::new(move |name| {
+        if name == "purge-deleted" && writing.is_none() {
+            let db = Connection::open(&path).unwrap();
+            db.execute_batch("BEGIN IMMEDIATE").unwrap();
+            writing = Some(std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(500));
+                db.execute_batch("COMMIT").unwrap();
+            }));
+        }
+    })));
+    let what = Purge::key_at("the quokkakey", P);
+    let purged = storage
+        .operator(at(0))
+        .purge(None, &what, Duration::from_secs(60), &mut quietly);
+    operator::watch(None);
+    purged.unwrap();
+    assert_eq!(store.verified().notes, []);
+}
+
+#[test]
+fn a_file_that_a_newer_program_indexes_while_it_is_maintained_is_not_changed() {
+    use crate::storage::sqlite::schema::Kind;
+    let store = secretive();
+    let what = Purge::key_at("the quokkakey", P);
+    let (_, copies, folder) = crashes(&store, || purge(&store, &what).unwrap());
+    let (_, root) = copies
+        .iter()
+        .find(|(name, _)| name == "purge-deleted")
+        .unwrap();
+    let storage = SqliteStorage::open(root, SqliteOptions::default()).unwrap();
+    let inner = &storage.inner;
+    let file = inner.layout.level("main", P);
+    let sealer = std::sync::Arc::clone(&inner.sealer);
+    // Between its opening, for which that purge is completed, and its change.
+    let of = file.clone();
+    operator::watch(Some(Box::new(move |name| {
+        if name == "purge-truncated" {
+            let db = Connection::open(&of.path).unwrap();
+            Kind::level(&of)
+                .set_meta(&db, &sealer, "analyser", "remora 999")
+                .unwrap();
+        }
+    })));
+    let refused = storage
+        .operator(at(400 * DAY))
+        .forget_events(None, days(1), false, &mut quietly);
+    operator::watch(None);
+    let text = unavailable(refused);
+    assert!(text.contains("another version"), "{text}");
+    let told: i64 = Connection::open(&file.path)
+        .unwrap()
+        .query_row(
+            "SELECT count(*) FROM event WHERE kind = 'retention'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(told, 0);
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -175,3 +175,32 @@ fn a_crash_in_the_middle_leaves_the_whole_trail_or_the_whole_rest() {
     assert_eq!(store.verified().events, 7);
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_beginning_that_was_let_go_by_hand_is_noticed() {
+    let store = daily(10);
+    assert_eq!(forget(&store, 10, 6), 4);
+    // As retention would leave it, but for the seal.
+    let db = store.by_hand(P);
+    db.execute_batch(
+        "UPDATE meta SET value = (SELECT number || ' ' || lower(hex(chain)) FROM event
+                                  WHERE number = 6) WHERE name = 'audit_anchor';
+         DELETE FROM event WHERE number <= 6",
+    )
+    .unwrap();
+    let (lines, trails) = audit(&store, &AuditFilter::default());
+    assert_eq!(lines.first().map(|line| line.number), Some(7));
+    assert!(trails[0].broken.is_some());
+    assert!(lines.iter().all(|line| !line.intact));
+    let found = store.verified().findings;
+    assert!(
+        found.iter().any(|finding| finding.check == "audit"),
+        "{found:?}"
+    );
+    let text = unavailable(
+        store
+            .operator(1000)
+            .forget_events(None, days(1), false, &mut quietly),
+    );
+    assert!(text.contains("seal"), "{text}");
+}

@@ -274,3 +274,28 @@ fn a_crash_before_the_answer_is_done_leaves_it_undone() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn the_first_four_digits_of_an_id_are_enough_where_nothing_else_that_waits_has_them() {
+    let next = std::sync::atomic::AtomicU8::new(0);
+    let store = Store::with(SqliteOptions::default().ids(move || {
+        let mut id = [0xab; 16];
+        id[2] = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        id
+    }));
+    // One that doesn't wait makes no difference.
+    store.save(P, "trusted", "words");
+    let one = store.heard(P, "one", "words");
+    assert_eq!(&one[..6], "abab01");
+    for digits in ["", "a", "aba", "abab00", "abab1", &format!("{one}0")] {
+        store.waits_not(P, digits);
+    }
+    let two = store.heard(P, "two", "words");
+    for answered in [store.accept(P, "abab"), store.refuse(P, "abab")] {
+        assert_eq!(answered.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+    assert_eq!(store.waiting(P).len(), 2);
+    assert_eq!(store.accept(P, "ABAB01").unwrap().id, one);
+    assert_eq!(store.refuse(P, "abab").unwrap().id, two);
+    assert_eq!(store.waiting(P), Vec::<String>::new());
+}
