@@ -115,6 +115,13 @@ impl Error {
         self
     }
 
+    /// With other words about what is allowed, or what became of it.
+    #[must_use]
+    pub(crate) fn allowing(mut self, allowed: impl Into<String>) -> Self {
+        self.inner.allowed = allowed.into();
+        self
+    }
+
     /// As a model may be told it: without the path of `folder`, which is kept in
     /// the cause. What lies in it is named from there on.
     pub(crate) fn without_path(mut self, folder: &str) -> Self {

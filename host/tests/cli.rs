@@ -568,17 +568,30 @@ fn a_reader_that_has_gone_is_no_failure() {
 fn an_answer_that_can_not_be_written_is_a_failure() {
     let place = Place::new();
     place.json(["save", "k", "x"]);
-    let full = fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .expect("there");
-    let status = place
-        .command()
-        .args(["get", "k"])
-        .stdout(full)
-        .stderr(Stdio::null())
-        .status();
-    assert_eq!(status.expect("it runs").code(), Some(4));
+    for args in [
+        &["get", "k"][..],
+        &["list"],
+        &["stats"],
+        &["history", "k"],
+        &["--json", "list"],
+        &["--json", "get", "k"],
+        &["save", "l", "y"],
+        &["review", "--json"],
+        &["call", "memory_status", "{}"],
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("there");
+        let output = place.command().args(args).stdout(full).output();
+        let output = output.expect("it runs");
+        assert_eq!(output.status.code(), Some(4), "{args:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("The answer can't be written: "),
+            "{args:?}: {said}"
+        );
+    }
 }
 
 // Input.

@@ -385,21 +385,76 @@ fn seven_saves_at_once_are_seven_rows() {
     assert_eq!(keys(&mut server).len(), 7);
 }
 
+/// F020: also the order in which they were sent is kept.
 #[test]
-fn saves_of_one_key_at_once_are_one_memory_with_every_version() {
+fn saves_of_one_key_at_once_are_its_versions_in_the_order_of_the_lines() {
     let place = Place::new();
     let mut server = place.server();
     for i in 0..10 {
         server.send_save("k", &format!("content {i}"));
     }
-    let mut versions: Vec<u64> = server
+    let versions: Vec<u64> = server
         .answers(10)
         .values()
         .map(|answer| structured(answer)["version"].as_u64().expect("a number"))
         .collect();
-    versions.sort_unstable();
     assert_eq!(versions, (1..=10).collect::<Vec<u64>>());
     assert_eq!(keys(&mut server), ["k"]);
+    let got = server.call("memory_get", json!({"key": "k"}));
+    assert_eq!(got["content"], "content 9");
+}
+
+/// What is asked without waiting finds what was changed ahead of it, and nothing of what
+/// is changed behind it, whichever tools they are.
+#[test]
+fn calls_take_effect_in_the_order_of_their_lines() {
+    let place = Place::new();
+    let mut server = place.server();
+    let mut expected = BTreeMap::new();
+    for round in 0..20 {
+        let content = format!("word{round}");
+        for (tool, arguments, path, value) in [
+            ("memory_get", json!({"key": "k"}), "/found", json!(false)),
+            (
+                "memory_save",
+                json!({"key": "k", "content": content}),
+                "/outcome",
+                json!("created"),
+            ),
+            (
+                "memory_get",
+                json!({"key": "k"}),
+                "/content",
+                json!(content),
+            ),
+            (
+                "memory_search",
+                json!({"query": content}),
+                "/results/0/key",
+                json!("k"),
+            ),
+            (
+                "memory_delete",
+                json!({"key": "k"}),
+                "/deleted",
+                json!(true),
+            ),
+            ("memory_list", json!({}), "/memories", json!([])),
+        ] {
+            let id = server.send("tools/call", json!({"name": tool, "arguments": arguments}));
+            expected.insert(id, (tool, path, value));
+        }
+        // The block for a prompt reads as well.
+        let id = server.send("prompts/list", json!({}));
+        expected.insert(id, ("prompts/list", "", Value::Null));
+    }
+    for (id, answer) in server.answers(expected.len()) {
+        let (tool, path, value) = &expected[&id];
+        if !path.is_empty() {
+            let found = structured(&answer);
+            assert_eq!(found.pointer(path), Some(value), "{id} {tool}: {found}");
+        }
+    }
 }
 
 /// F024
@@ -912,6 +967,12 @@ fn a_message_of_any_length_ends_nothing() {
     assert_eq!(code, "too_large");
     server.write(&"x".repeat(20 * 1024 * 1024));
     assert_eq!(protocol_error(&server.read()), -32600);
+    // Whoever waits for an answer gets it.
+    let answer = server.request(
+        "tools/call",
+        json!({"name": "memory_save", "arguments": {"key": "k", "content": "é".repeat(5_000_000)}}),
+    );
+    assert_eq!(protocol_error(&answer), -32600);
     let content = "\u{1}".repeat(256 * 1024);
     server.call("memory_save", json!({"key": "k", "content": content}));
     let got = server.call("memory_get", json!({"key": "k"}));

@@ -75,10 +75,12 @@ impl<'a> Console<'a> {
 
     /// Something that a person should know and that is no part of the answer.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
-        // What stands on both comes in the order in which it was written.
-        self.out.flush()?;
+        // What stands on both comes in the order in which it was written. Where the answer
+        // can't be written, this may be what says so.
+        let flushed = self.out.flush();
         self.err.write_all(text.as_bytes())?;
-        self.err.write_all(b"\n")
+        self.err.write_all(b"\n")?;
+        flushed
     }
 
     /// A question, with the answer to be typed behind it.

@@ -163,18 +163,19 @@ impl Failure {
         if self.exit == Exit::Done {
             return self.exit;
         }
-        let written = if json {
+        if json {
             let error = serde_json::json!({ "error": self.in_json() });
-            console.line(&error.to_string())
-        } else {
-            let mut text = format!("remora: {}", visible::block(&self.message));
-            if let Some(cause) = &self.cause {
-                text.push_str(&format!(" The cause: {}.", visible::line(cause)));
+            let written = console.line(&error.to_string());
+            if written.and_then(|()| console.flush()).is_ok() {
+                return self.exit;
             }
-            console.remark(&text)
-        };
+        }
+        let mut text = format!("remora: {}", visible::block(&self.message));
+        if let Some(cause) = &self.cause {
+            text.push_str(&format!(" The cause: {}.", visible::line(cause)));
+        }
         // Where nothing can be shown the exit code still tells.
-        let _gone = written.and_then(|()| console.flush());
+        let _gone = console.remark(&text);
         self.exit
     }
 }

@@ -3,10 +3,12 @@
 //!
 //! # Concurrency
 //!
-//! Calls run side by side on a pool of blocking threads, as many as the plugin
-//! has places for; more wait their turn in the order they came. Nothing about
-//! the session is kept here: the plugin's host reads it at every call, so a
-//! raise by another process governs the next one.
+//! What a client asks for takes effect in the order in which it asked: a call that
+//! may change something runs alone, after all that came before it and ahead of all
+//! that come behind. Those that only read run side by side, on a pool of blocking
+//! threads, as many as the plugin has places for. Nothing about the session is kept
+//! here: the plugin's host reads it at every call, so a raise by another process
+//! governs the next one.
 //!
 //! # The end
 //!
@@ -33,6 +35,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RunningService, ServerInitializeError};
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// Calls at once: the places that a plugin has when nothing else is said.
 const CALLS_AT_ONCE: usize = 16;
@@ -133,6 +136,9 @@ struct Server {
     session: Session,
     tools: Vec<Tool>,
     config: ServerConfig,
+    /// Who has it may call the plugin: many to read, one to write. It is handed on in the
+    /// order in which it was asked for, and requests are begun in the order of their lines.
+    turn: Arc<RwLock<()>>,
 }
 
 impl Server {
@@ -157,11 +163,32 @@ impl Server {
             session,
             tools,
             config,
+            turn: Arc::default(),
         })
     }
 }
 
+/// A call's turn, as long as it is kept.
+enum Turn {
+    Reading(#[expect(dead_code, reason = "kept, not used")] OwnedRwLockReadGuard<()>),
+    Writing(#[expect(dead_code, reason = "kept, not used")] OwnedRwLockWriteGuard<()>),
+}
+
 impl Server {
+    /// Waits until a tool may be called.
+    async fn turn(&self, tool: &str) -> Turn {
+        let reads = self.tools.iter().any(|known| {
+            let hints = known.annotations.as_ref();
+            known.name == tool && hints.and_then(|hints| hints.read_only_hint) == Some(true)
+        });
+        let turn = Arc::clone(&self.turn);
+        if reads {
+            Turn::Reading(turn.read_owned().await)
+        } else {
+            Turn::Writing(turn.write_owned().await)
+        }
+    }
+
     /// The block for a prompt, as the session's level allows it now.
     async fn block(
         &self,
@@ -170,7 +197,12 @@ impl Server {
     ) -> Result<String, ErrorData> {
         let plugin = Arc::clone(&self.plugin);
         let session = self.session.clone();
-        let answer = blocking(context, move || plugin.context(&session, &options)).await?;
+        let turn = Arc::clone(&self.turn).read_owned().await;
+        let answer = blocking(context, move || {
+            let _turn = turn;
+            plugin.context(&session, &options)
+        })
+        .await?;
         answer.map_err(block::failed)
     }
 }
@@ -257,7 +289,10 @@ impl ServerHandler for Server {
             .ok_or_else(|| ErrorData::internal_error("The arguments are lost", None))?;
         let plugin = Arc::clone(&self.plugin);
         let session = self.session.clone();
+        let turn = self.turn(&request.name).await;
+        // A call that was cancelled may go on: it keeps its turn until it is done.
         let answer = blocking(&context, move || {
+            let _turn = turn;
             plugin.invoke(&session, &request.name, &arguments)
         })
         .await?;

@@ -18,6 +18,7 @@
 //! A line holds at most [`LONGEST_LINE`] bytes; a longer one is answered with an
 //! error and passed over, whatever its length.
 
+use std::fmt;
 use std::future::Future;
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use serde::de::IgnoredAny;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -50,7 +52,8 @@ pub(super) struct Arguments(pub(super) Arc<str>);
 /// What the reading thread hands over.
 enum Line {
     Whole(Vec<u8>),
-    TooLong,
+    /// How one begins that is longer than is read.
+    TooLong(Vec<u8>),
     /// Nothing more is to be read.
     End,
 }
@@ -143,9 +146,8 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Line> {
     if line.ends_with(b"\n") || (line.len() as u64) < LONGEST_LINE {
         return Ok(Line::Whole(line));
     }
-    drop(line);
     input.skip_until(b'\n')?;
-    Ok(Line::TooLong)
+    Ok(Line::TooLong(line))
 }
 
 /// Writes until every sender is gone, or the client reads no more.
@@ -199,9 +201,9 @@ impl Transport<RoleServer> for Stdio {
         loop {
             let read = match self.next_line().await? {
                 Line::Whole(line) => read_message(&line),
-                Line::TooLong => {
-                    let what = format!("A message is longer than {LONGEST_LINE} bytes");
-                    Err(Refusal::no_message(None, what))
+                Line::TooLong(begin) => {
+                    let what = format!("A message has at most {LONGEST_LINE} bytes");
+                    Err(Refusal::no_message(id_of(&begin), what))
                 }
                 Line::End => return None,
             };
@@ -252,6 +254,38 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
+/// The id of a message that can't be read to its end, where it stands ahead of what
+/// can't: whoever sent it waits for an answer to it.
+fn id_of(begin: &[u8]) -> Option<RequestId> {
+    struct Found<'a>(&'a mut Option<RequestId>);
+    impl<'de> Visitor<'de> for Found<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+            let mut id = None;
+            while let Some(name) = members.next_key::<String>()? {
+                // A number is whole once something stands behind it.
+                *self.0 = id.take().or(self.0.take());
+                if name == "id" {
+                    id = Some(members.next_value()?);
+                } else {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut found = None;
+    let mut begin = serde_json::Deserializer::from_slice(begin);
+    // It fails: the end is missing, or worse.
+    let _failed = begin.deserialize_map(Found(&mut found));
+    found
+}
+
 /// The answer to what could not be read.
 #[derive(Debug)]
 struct Refusal {
@@ -297,7 +331,10 @@ impl From<Refusal> for ServerJsonRpcMessage {
 /// what could not be read.
 fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
-    let line = std::str::from_utf8(line.trim_ascii()).map_err(Refusal::no_json)?;
+    let line = std::str::from_utf8(line.trim_ascii()).map_err(|error| Refusal {
+        id: id_of(line),
+        ..Refusal::no_json(error)
+    })?;
     if line.is_empty() {
         return Ok(None);
     }
@@ -406,6 +443,8 @@ fn is_object(json: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn code_and_id(line: &str) -> (i64, Value) {
@@ -531,11 +570,40 @@ mod tests {
     }
 
     #[test]
+    fn the_id_is_found_in_front_of_what_can_not_be_read() {
+        for (begin, id) in [
+            (
+                &br#"{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"na"#[..],
+                Some(json!(42)),
+            ),
+            (br#"{"id":"a","method":""#, Some(json!("a"))),
+            (
+                b"{\"params\":{\"a\":[1,{}]},\"id\":7,\"x\":\"\xff\"}",
+                Some(json!(7)),
+            ),
+            // It may not be all of the number.
+            (br#"{"id":42"#, None),
+            (
+                br#"{"jsonrpc":"2.0","method":"tools/call","params":{"id":1,"#,
+                None,
+            ),
+            (br#"{"id":{"a":1},"method":"m","#, None),
+            (br#"[{"id":1,"#, None),
+            (b"", None),
+        ] {
+            let found = id_of(begin).map(|id| serde_json::to_value(id).expect("serialises"));
+            assert_eq!(found, id, "{}", String::from_utf8_lossy(begin));
+        }
+        let refusal = read_message(b"{\"id\":5,\"method\":\"\xff\"}").expect_err("no text");
+        assert_eq!(refusal.id, Some(RequestId::Number(5)));
+    }
+
+    #[test]
     fn a_line_that_is_too_long_is_passed_over_whole() {
         let mut input = vec![b'x'; 2 * LONGEST_LINE as usize];
         input.extend_from_slice(b"\nnext\nlast");
         let mut input = input.as_slice();
-        assert!(matches!(read_line(&mut input), Ok(Line::TooLong)));
+        assert!(matches!(read_line(&mut input), Ok(Line::TooLong(_))));
         assert!(matches!(read_line(&mut input), Ok(Line::Whole(line)) if line == b"next\n"));
         assert!(matches!(read_line(&mut input), Ok(Line::Whole(line)) if line == b"last"));
         assert!(matches!(read_line(&mut input), Ok(Line::End)));

@@ -12,6 +12,41 @@ use crate::error::Error;
 const VERIFY_IT: &str = "Ask the person who runs the store to run `remora verify`: what it finds in the index `remora reindex` \
      mends, for anything else a backup must be put back";
 
+/// What is said where nothing can be written.
+const READ_ONLY: (&str, &str, &str) = (
+    "is read-only",
+    "A store must be writable",
+    "Correct its permissions or its file system",
+);
+
+/// A file of locks takes 32 KiB, and the log beside it a page or more.
+const LEAST_ROOM: u64 = 64 * 1024;
+
+/// What may keep a file from being opened that is none of its own doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileSystem {
+    ReadOnly,
+    Full,
+    Fine,
+}
+
+#[cfg(unix)]
+fn file_system(path: &Path) -> FileSystem {
+    use rustix::fs::{StatVfsMountFlags, statvfs};
+    match path.parent().map(statvfs) {
+        Some(Ok(found)) if found.f_flag.contains(StatVfsMountFlags::RDONLY) => FileSystem::ReadOnly,
+        Some(Ok(found)) if found.f_bavail.saturating_mul(found.f_frsize) < LEAST_ROOM => {
+            FileSystem::Full
+        }
+        _ => FileSystem::Fine,
+    }
+}
+
+#[cfg(not(unix))]
+fn file_system(_: &Path) -> FileSystem {
+    FileSystem::Fine
+}
+
 /// What went wrong inside a file, before it is said where.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -37,6 +72,18 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// Nothing more fits on the disk.
+    pub(super) fn disk_is_full(&self) -> bool {
+        match self {
+            Self::Sql(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ),
+            _ => false,
+        }
+    }
+
     /// SQLite could not open the file, and does not say why.
     pub(super) fn cannot_open(&self) -> bool {
         matches!(self, Self::Sql(error)
@@ -227,14 +274,10 @@ impl Place {
             }
             Some(ErrorCode::DiskFull) => (
                 "can't grow: the disk is full",
-                "Nothing was changed",
+                "What was being written is undone, and nothing is lost",
                 "Free some space and try again",
             ),
-            Some(ErrorCode::ReadOnly) => (
-                "is read-only",
-                "A store must be writable",
-                "Correct its permissions or its file system",
-            ),
+            Some(ErrorCode::ReadOnly) => READ_ONLY,
             Some(ErrorCode::PermissionDenied) => (
                 "may not be opened",
                 "The store belongs to the user who runs Remora",
@@ -245,6 +288,22 @@ impl Place {
                 "What can't be read whole is not served",
                 VERIFY_IT,
             ),
+            // Also what is only read needs a file of locks beside it. SQLite does not say
+            // why it can't make one.
+            Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
+                if file_system(&self.path) == FileSystem::ReadOnly =>
+            {
+                READ_ONLY
+            }
+            Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
+                if file_system(&self.path) == FileSystem::Full =>
+            {
+                (
+                    "can't be read or written: the disk is full",
+                    "Nothing is lost. Also reading needs some room, for a file of locks",
+                    "Free some space and try again",
+                )
+            }
             Some(ErrorCode::CannotOpen) => (
                 "can't be opened",
                 "It must be a file of the user who runs Remora, not a symbolic link",

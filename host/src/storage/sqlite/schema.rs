@@ -548,15 +548,17 @@ impl<'a> Kind<'a> {
     /// before anything that the index has part in.
     pub(super) fn check_current(&self, db: &Connection) -> Result<(), Fault> {
         let mut statement = db.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
-        for (name, expected) in self.description() {
+        let mut is = |name: &str, expected: &str| {
             let is_expected = |row: &Row<'_>| Ok(row.get_ref(0)?.as_str()? == expected);
-            if ["schema", ANALYSER].contains(&name)
-                && statement.query_row([name], is_expected).optional()? != Some(true)
-            {
-                return Err(Fault::Outdated);
-            }
+            Ok::<_, Fault>(statement.query_row([name], is_expected).optional()? == Some(true))
+        };
+        let current = is("schema", &self.schema().to_string())?
+            && (self.file.is_none() || is(ANALYSER, analyser::VERSION)?);
+        if current {
+            Ok(())
+        } else {
+            Err(Fault::Outdated)
         }
-        Ok(())
     }
 
     /// Brings a file to the schema that this program writes, and its index to the

@@ -352,7 +352,11 @@ impl Operator<'_> {
         new_file(to)?;
         let db = self.inner.pool.connect(from, Mode::Read)?;
         for_long_work(&db)?;
-        db.execute("VACUUM INTO ?1", [name])?;
+        db.execute("VACUUM INTO ?1", [name])
+            .map_err(|error| match Fault::from(error) {
+                full if full.disk_is_full() => Place::path(to).say(full).into(),
+                fault => fault,
+            })?;
         db.close().map_err(|(_, error)| error)?;
         let copy = self.inner.pool.connect(to, Mode::Read)?;
         let schema = copy.query_row("PRAGMA user_version", [], |row| row.get(0))?;

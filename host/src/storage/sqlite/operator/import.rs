@@ -280,9 +280,30 @@ impl Operator<'_> {
             batch: None,
             before: BTreeMap::new(),
             first: Vec::new(),
+            committed: false,
             report: ImportReport::default(),
             seen: ExportedLines::default(),
         };
+        let done = import.all(from, progress);
+        if import.committed {
+            done.map_err(|error| error.allowing(STAYS))?;
+        } else {
+            done?;
+        }
+        Ok(import.report)
+    }
+}
+
+/// What is said of an import that fails on the way.
+const STAYS: &str = "What was imported until there stays";
+
+impl Import<'_, '_> {
+    /// Imports all lines.
+    fn all(
+        &mut self,
+        from: &mut dyn BufRead,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
         let mut buffer = Vec::new();
         let mut begun = false;
         loop {
@@ -290,8 +311,8 @@ impl Operator<'_> {
             if read == Read::End {
                 break;
             }
-            import.report.lines = import.report.lines.saturating_add(1);
-            let number = import.report.lines;
+            self.report.lines = self.report.lines.saturating_add(1);
+            let number = self.report.lines;
             if number == 1 && buffer.starts_with(b"\xef\xbb\xbf") {
                 buffer.drain(..3);
             }
@@ -307,20 +328,20 @@ impl Operator<'_> {
                 Ok(Line::Header(header)) => {
                     check_header(&header)?;
                     begun = true;
-                    import.seen = ExportedLines::default();
-                    import.report.complete = false;
+                    self.seen = ExportedLines::default();
+                    self.report.complete = false;
                 }
                 _ if !begun => return Err(no_export()),
-                Ok(Line::Trailer(counts)) => import.report.complete = import.seen == counts,
+                Ok(Line::Trailer(counts)) => self.report.complete = self.seen == counts,
                 Ok(line) => {
-                    if import.first.is_empty() {
-                        import.first = buffer.trim_ascii().to_vec();
+                    if self.first.is_empty() {
+                        self.first = buffer.trim_ascii().to_vec();
                     }
-                    import.take(number, line, buffer.len())?;
+                    self.take(number, line, buffer.len())?;
                 }
                 Err(why) => {
-                    import.report.unreadable = import.report.unreadable.saturating_add(1);
-                    note(&mut import.report.rejected, number, why);
+                    self.report.unreadable = self.report.unreadable.saturating_add(1);
+                    note(&mut self.report.rejected, number, why);
                 }
             }
             if number.is_multiple_of(1024) {
@@ -336,12 +357,12 @@ impl Operator<'_> {
         if !begun {
             return Err(no_export());
         }
-        import.close()?;
-        if import.report.complete {
-            import.compact()?;
-            import.unmark()?;
+        self.close()?;
+        if self.report.complete {
+            self.compact()?;
+            self.unmark()?;
         }
-        Ok(import.report)
+        Ok(())
     }
 }
 
@@ -393,7 +414,7 @@ fn no_export() -> Error {
 fn unread(error: std::io::Error) -> Error {
     Error::unavailable(
         "The file can't be read further",
-        "What was imported until there stays",
+        STAYS,
         "Import it again: what is there is skipped",
     )
     .caused_by(error)
@@ -457,6 +478,8 @@ struct Import<'a, 'b> {
     before: BTreeMap<PathBuf, (LevelFile, Began)>,
     /// The first line behind the header, by which the same export is known again.
     first: Vec<u8>,
+    /// Whether a transaction of it was committed.
+    committed: bool,
     report: ImportReport,
     /// Lines of each kind since the header.
     seen: ExportedLines,
@@ -644,6 +667,7 @@ impl Import<'_, '_> {
         };
         let place = batch.file.operator_place();
         let (before, first) = (&mut self.before, &self.first);
+        let committed = &mut self.committed;
         let mut commit = || -> Result<(), Fault> {
             let book = self.operator.inner.book(&batch.file);
             let lines = batch.imported;
@@ -674,6 +698,7 @@ impl Import<'_, '_> {
             for (_, db) in &batch.others {
                 db.execute_batch("COMMIT")?;
             }
+            *committed = true;
             fault_point("import-committed");
             Ok(())
         };

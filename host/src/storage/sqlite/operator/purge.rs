@@ -310,7 +310,7 @@ impl Operator<'_> {
                 db.execute(&format!("DELETE FROM {table}"), [])?;
             }
         }
-        Kind::level(book.file).set_meta(db, book.sealer, MARK, &at)?;
+        mark(db, book, &at)?;
         let what = match purge {
             Some(Purge::Key { .. }) => "key ",
             Some(Purge::Session(_)) => "session ",
@@ -338,7 +338,12 @@ impl Operator<'_> {
             db.close().map_err(|(_, error)| error)?;
             Ok(())
         };
-        complete().map_err(|fault| file.operator_place().say(fault))
+        complete().map_err(|fault| {
+            if fault.disk_is_full() {
+                return no_room(&file.path);
+            }
+            file.operator_place().say(fault)
+        })
     }
 }
 
@@ -357,6 +362,11 @@ pub(super) fn finish(
         Err(Fault::Said(_)) => Ok(()),
         result => result,
     }
+}
+
+/// Marks a file as one that is to be written afresh.
+pub(super) fn mark(db: &Connection, book: &Book<'_>, at: &str) -> Result<(), Fault> {
+    Kind::level(book.file).set_meta(db, book.sealer, MARK, at)
 }
 
 /// Whether an erasure in a file was not completed.
@@ -451,6 +461,18 @@ fn keep(
 
 fn count_of(files: &[LevelFile]) -> u64 {
     count(i64::try_from(files.len()).unwrap_or(i64::MAX))
+}
+
+fn no_room(path: &Path) -> Error {
+    Error::unavailable(
+        format!(
+            "The words are deleted, but {} still holds old copies: the disk is too full to write \
+             it afresh",
+            path.display()
+        ),
+        "That takes as much room again as the file, until it is done",
+        "Free some space, then run the same command again: it completes the erasure",
+    )
 }
 
 fn held(path: &Path) -> Error {

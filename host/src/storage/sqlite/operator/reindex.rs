@@ -13,7 +13,7 @@
 use rusqlite::{Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use super::{Operator, Progress, fault_point};
+use super::{Operator, Progress, fault_point, purge};
 use crate::error::Error;
 use crate::level::Level;
 use crate::storage::sqlite::layout::LevelFile;
@@ -53,7 +53,9 @@ impl Operator<'_> {
             let records = match self.reindex_file(file, false, progress) {
                 Err(_) if self.is_stuck(file)? => {
                     let records = self.reindex_file(file, true, progress)?;
-                    self.maintain(file, |db, _| Ok(db.execute_batch("VACUUM")?))?;
+                    fault_point("reindex-forgotten");
+                    // Opening a file for maintenance finishes what is marked in it.
+                    self.maintain(file, |_, _| Ok(()))?;
                     records
                 }
                 done => done?,
@@ -76,6 +78,9 @@ impl Operator<'_> {
         self.change(file, |db, book| {
             if forget {
                 index::forget(db)?;
+                // Its pages still lie about: the file is to be written afresh, also where
+                // this is not run to its end.
+                purge::mark(db, book, &self.now.to_sql())?;
             }
             let records = index::belonging(db)?;
             progress(Progress::of("reindex", file, 0, records));

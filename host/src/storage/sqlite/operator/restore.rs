@@ -456,7 +456,8 @@ fn copy(from: &Path, to: &Path, expected: &BackedUp) -> Result<(), Fault> {
     if from.symlink_metadata()?.is_symlink() {
         return Err(Fault::Foreign("it is a symbolic link".to_owned()));
     }
-    let (mut source, mut copy) = (fs::File::open(from)?, new_file(to)?);
+    let at_the_copy = |error: io::Error| Place::path(to).say(error.into());
+    let (mut source, mut copy) = (fs::File::open(from)?, new_file(to).map_err(at_the_copy)?);
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0_u8; 128 * 1024];
     let mut bytes = 0_u64;
@@ -466,7 +467,7 @@ fn copy(from: &Path, to: &Path, expected: &BackedUp) -> Result<(), Fault> {
             break;
         };
         hasher.update(part);
-        copy.write_all(part)?;
+        copy.write_all(part).map_err(at_the_copy)?;
         bytes += part.len() as u64;
     }
     if bytes != expected.bytes || hasher.finalize().to_hex().as_str() != expected.blake3 {

@@ -3,8 +3,9 @@
 //! FTS5's own `bm25()` knows the statistics of one file only, so its scores from
 //! two files don't compare, and a scale that is common to all would have to come
 //! from files which the session may not see. So only the [index](index) is FTS5's;
-//! the [postings] of each term are read from it, and scored here. How many records there are, how many hold a term and how long they are on
-//! average is summed over the visible files, as if they were one.
+//! the [postings] of each term are read from it, and scored here. How many records
+//! there are, how many hold a term and how long they are on average is summed over the
+//! visible files, as if they were one.
 //!
 //! What a query asks for and what each term of it weighs is told in
 //! [`crate::search`].

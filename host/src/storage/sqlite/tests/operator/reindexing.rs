@@ -415,8 +415,12 @@ fn of_an_index_that_was_forgotten_no_page_is_left() {
         std::fs::write(&path, bytes).unwrap();
         let root = folder.path().join("store");
         let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
-        storage.operator(at(0)).reindex(None, &mut quietly).unwrap();
         let store = Store { folder, storage };
+        let reindex = || {
+            let operator = store.storage.operator(at(0));
+            operator.reindex(None, &mut quietly).unwrap();
+        };
+        let ((), copies, copied) = crashes(&store, reindex);
         // SQLite's own check passes over pages that nothing uses, as long as the first
         // table that it happens to come to is a virtual one.
         let lost = "SELECT (SELECT page_count FROM pragma_page_count)
@@ -424,5 +428,16 @@ fn of_an_index_that_was_forgotten_no_page_is_left() {
                         - (SELECT count(*) FROM dbstat)";
         assert_eq!(store.rows(P, lost), 0, "{table}");
         store.assert_sound();
+        // Nor where it was not run to its end, and is run again.
+        for (name, root) in copies {
+            let storage = SqliteStorage::open(&root, SqliteOptions::default()).unwrap();
+            let operator = storage.operator(at(0));
+            operator.reindex(None, &mut quietly).unwrap();
+            assert_eq!(operator.verify(None, &mut quietly).unwrap().findings, []);
+            let db = Connection::open(root.join("agents/main/public.db")).unwrap();
+            let lost: i64 = db.query_row(lost, [], |row| row.get(0)).unwrap();
+            assert_eq!(lost, 0, "{table}: {name}");
+        }
+        std::fs::remove_dir_all(copied).unwrap();
     }
 }
