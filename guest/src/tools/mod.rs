@@ -184,6 +184,7 @@ impl<'h, H: Host> Tools<'h, H> {
                 hits.push(hit);
             }
         }
+        let wordless = wordless_notice(text).filter(|_| hits.is_empty());
         if !hits.is_empty() {
             let ids: Vec<String> = hits.iter().map(|hit| hit.memory.id.clone()).collect();
             self.host.used(&ids);
@@ -194,6 +195,7 @@ impl<'h, H: Host> Tools<'h, H> {
             notices: cut
                 .into_iter()
                 .chain(left_out_notice(left_out.get()))
+                .chain(wordless)
                 .collect(),
         })
     }
@@ -450,6 +452,15 @@ fn left_out_notice(terms: u32) -> Option<String> {
             "The query has very many different words: {terms} of them, those that the most \
              memories hold, were not searched for. Ask with fewer words for better results."
         )
+    })
+}
+
+/// Some symbols are words of their own, so it is said only where nothing was found.
+fn wordless_notice(query: &str) -> Option<String> {
+    (!query.contains(char::is_alphanumeric)).then(|| {
+        "The query has no letter or digit, and most other characters are not searched for. Ask \
+         with words that stand beside them."
+            .to_owned()
     })
 }
 

@@ -539,6 +539,22 @@ mod searching {
     }
 
     #[test]
+    fn says_when_a_query_of_symbols_finds_nothing() {
+        let host = FakeHost::new(Internal).with(Public, "k", "red");
+        let found = |query: &str| {
+            let results = Tools::new(&host).search(query, None).unwrap();
+            (results.hits.len(), results.notices.len())
+        };
+        for query in ["&&", "\u{20ac}", "/", "\u{2260} |"] {
+            assert_eq!(found(query), (0, 1), "{query}");
+        }
+        for query in ["green", "\u{7528}", "7", "=> a"] {
+            assert_eq!(found(query), (0, 0), "{query}");
+        }
+        assert_eq!(found("red"), (1, 0));
+    }
+
+    #[test]
     fn a_host_with_broken_scores_does_no_harm() {
         struct Broken;
         impl Shelf for Broken {

@@ -462,8 +462,8 @@ fn inside(
                     Grade::Error,
                     "file",
                     what.clone(),
-                    "`remora verify` says more; put the file back from a backup with `remora \
-                     restore`",
+                    "Do as it says. `remora verify` says more, and `remora restore` puts a backup \
+                     back",
                 );
                 continue;
             }

@@ -43,19 +43,18 @@ pub(super) fn run(context: &mut Context<'_>, _: &VerifyArgs) -> anyhow::Result<E
         .operator(now())
         .verify(agent.as_deref(), &mut |progress| line.tell(&progress))?;
     drop(line);
-    let exit = tell(
-        context,
-        &found,
-        if found
-            .findings
-            .iter()
-            .all(|finding| finding.check == "index")
-        {
-            "Run `remora reindex`: an index is made of the records, which are sound."
-        } else {
-            "Restore a backup that is sound, or `remora purge` what can't be read."
-        },
-    )?;
+    let only = |check: &str| {
+        let mut findings = found.findings.iter();
+        findings.all(|finding| finding.check == check)
+    };
+    let remedy = if only("index") {
+        "Run `remora reindex`: an index is made of the records, which are sound."
+    } else if only("file") {
+        "What could not be opened was not checked: it is said above what to do."
+    } else {
+        "Restore a backup that is sound, or `remora purge` what can't be read."
+    };
+    let exit = tell(context, &found, remedy)?;
     if !found.is_sound() && !context.globals.json {
         context.console.note(DOCTOR)?;
     }
