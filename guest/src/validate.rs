@@ -9,6 +9,7 @@ use std::fmt::Display;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc_quick};
 
+use crate::block;
 use crate::contract::{Instant, MemoryError, Problem};
 use crate::moment::{LAST, rfc3339};
 
@@ -170,6 +171,13 @@ pub fn content(raw: &str) -> Result<(), MemoryError> {
             format!("content has {} bytes", raw.len()),
             "Content has at most 262144 bytes (256 KiB) of UTF-8",
             "Nothing was saved: shorten it, or split it over several keys",
+        ));
+    }
+    if block::is_within(raw) {
+        return Err(invalid(
+            "content holds the block of memories that a prompt is given",
+            "What stands there is saved already",
+            "Save what is new, without that block",
         ));
     }
     Ok(())

@@ -680,6 +680,66 @@ fn f040_save_in_los_angeles() {
     );
 }
 
+/// librefang/librefang PR #6049
+#[test]
+fn f042_what_is_older_than_was_asked_for_is_not_told() {
+    const MINUTE: i64 = 60 * 1000;
+    let (sandbox, session) = with(&["heliotrope"]);
+    sandbox.clock.advance(90 * MINUTE);
+    session.save("now", "words");
+    let now = sandbox.clock.now();
+    let told = |minutes: i64| {
+        let since = remora_host::Instant::from_millis(now.millis() - minutes * MINUTE);
+        let entries = storage(&sandbox)
+            .operator(now)
+            .digest(None, since.expect("a moment"))
+            .expect("a digest");
+        let mut keys: Vec<_> = entries.into_iter().map(|entry| entry.key).collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(told(60), ["now"]);
+    assert_eq!(told(89), ["now"]);
+    assert_eq!(told(90), ["k0", "now"]);
+    assert_eq!(told(180), ["k0", "now"]);
+}
+
+/// moorcheh-ai/memanto PR #1617. What is served is what holds at the moment of the session's
+/// clock, and at no other that a model might name.
+#[test]
+fn f044_what_has_expired_is_served_as_of_a_moment_before_and_not_after() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let (sandbox, session) = public();
+    session.ask(
+        "memory_save",
+        json!({ "key": "k", "content": "heliotrope", "expires_at": "2027-12-31" }),
+    );
+    let seen = || {
+        let found = session.search("heliotrope");
+        assert_eq!(session.list(json!({})), found);
+        assert_eq!(session.get("k").is_some(), found == ["k"]);
+        found.len()
+    };
+    for (days, served) in [(0, 1), (180, 1), (395, 1), (398, 0), (800, 0), (180, 1)] {
+        sandbox.clock.advance(days * DAY);
+        assert_eq!(seen(), served, "{days}");
+        sandbox.clock.advance(-days * DAY);
+    }
+    sandbox.clock.advance(800 * DAY);
+    for (tool, arguments) in [
+        ("memory_get", json!({ "key": "k", "as_of": "2027-06-01" })),
+        (
+            "memory_search",
+            json!({ "query": "heliotrope", "as_of": "2027-06-01" }),
+        ),
+        ("memory_list", json!({ "as_of": "2027-06-01" })),
+    ] {
+        let error = session.raw(tool, &arguments.to_string());
+        let error = error.expect_err("no such argument");
+        assert!(error.message.contains("as_of"), "{}", error.message);
+    }
+}
+
 /// headroomlabs-ai/headroom PR #3139
 #[test]
 fn f043_a_memory_from_the_future_is_0_days_old_and_dominates_nothing() {
@@ -997,7 +1057,45 @@ fn f060_a_word_at_the_end_of_long_content_is_found() {
     assert!(snippet.contains("heliotrope"), "{snippet}");
 }
 
-/// rohitg00/agentmemory #850; the person's review of it is built later.
+/// block/berd PR #289. On a terminal, and so in a review, each shows as its number: that is
+/// tested where it is done.
+#[test]
+fn f062_who_saves_what_nobody_sees_is_told_and_what_scripts_need_is_kept() {
+    let (_sandbox, session) = public();
+    for (text, said) in [
+        ("a\u{e0041}\u{e007f}b", "U+E0041, U+E007F"),
+        ("a\u{200b}b", "U+200B"),
+        ("a\u{202e}b\u{202d}", "U+202D, U+202E"),
+        (
+            "\u{e0041}\u{e0042}\u{e0043}\u{e0044}\u{e0045}\u{e0046}",
+            "U+E0045 and others",
+        ),
+    ] {
+        for saved in [
+            json!({ "key": "k", "content": text, "source": "s" }),
+            json!({ "key": "k", "content": "c", "source": text }),
+            json!({ "key": "k", "content": "c", "source": "s", "tags": [text] }),
+            json!({ "key": text, "content": "c", "source": "s" }),
+        ] {
+            let answer = session.ask("memory_save", saved.clone());
+            let notices = answer["notices"].to_string();
+            assert!(notices.contains(said), "{saved}: {notices}");
+        }
+    }
+    for text in [
+        "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+        "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+        "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+    ] {
+        let saved = json!({ "key": "k", "content": text, "source": "s" });
+        let answer = session.ask("memory_save", saved);
+        let notices = answer["notices"].to_string();
+        assert!(!notices.contains("nobody sees"), "{text}: {notices}");
+        assert_eq!(session.get("k").as_deref(), Some(text));
+    }
+}
+
+/// rohitg00/agentmemory #850; the person's review of it is tested where it is done.
 #[test]
 fn f063_words_from_outside_are_kept_apart() {
     let sandbox = Sandbox::new();
@@ -1082,6 +1180,17 @@ fn f076_saving_what_was_recalled_adds_no_rows() {
         rows(&sandbox, Level::Public, "SELECT count(*) FROM record"),
         ["Integer(1)"]
     );
+    // A block for the prompt is known by how it begins, wherever it stands.
+    let block = || {
+        let options = remora_host::ContextOptions::default();
+        remora().context(&session, &options).expect("a block")
+    };
+    for content in [block(), format!("Boot file:\n\n{}\nEnd.", block())] {
+        let saved = json!({ "key": "boot", "content": content });
+        let error = session.raw("memory_save", &saved.to_string());
+        assert_eq!(error.expect_err("it is recalled").code, "invalid_argument");
+    }
+    assert_eq!(session.list(json!({})), ["k0"]);
     // Nor does a model that repeats the person's words make them its own.
     let agent = sandbox
         .store

@@ -9,6 +9,7 @@ mod context;
 mod upkeep;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use crate::answers::{self, ANSWER_BYTES, ENVELOPE_BYTES, EXCERPT_BYTES, SNIPPET_BYTES};
 use crate::classification::{self, VisibleShelf, visible_shelves};
@@ -464,6 +465,44 @@ fn wordless_notice(query: &str) -> Option<String> {
     })
 }
 
+/// Says which characters of what is saved nobody sees, though a model reads them. They are
+/// kept, since some are a part of how a script is written.
+fn unseen_notice<'a>(texts: impl Iterator<Item = &'a String>) -> Option<String> {
+    const FLAG: char = '\u{1f3f4}';
+    let mut unseen = BTreeSet::new();
+    for text in texts {
+        let mut in_flag = false;
+        for c in text.chars() {
+            let tag = matches!(c, '\u{e0000}'..='\u{e007f}');
+            in_flag = c == FLAG || (in_flag && tag);
+            let hidden = matches!(
+                c,
+                '\u{200b}' | '\u{202d}' | '\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
+            );
+            if hidden || (tag && !in_flag) {
+                unseen.insert(c);
+            }
+        }
+    }
+    let first: Vec<String> = unseen
+        .iter()
+        .take(5)
+        .map(|c| format!("U+{:04X}", u32::from(*c)))
+        .collect();
+    let more = if unseen.len() > first.len() {
+        " and others"
+    } else {
+        ""
+    };
+    (!first.is_empty()).then(|| {
+        format!(
+            "It holds characters that nobody sees ({}{more}): they are kept, and people are shown \
+             them as numbers. Unless the text needs them, save it without.",
+            first.join(", ")
+        )
+    })
+}
+
 fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {
     let mut notices = Vec::new();
     if !classification::can_flow_to(receipt.level, classification::LOWEST) {
@@ -477,6 +516,14 @@ fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {
             "No source was given, so a later reader can't check where this comes from.".to_owned(),
         );
     }
+    let texts = [
+        Some(&draft.key),
+        Some(&draft.content),
+        draft.source.as_ref(),
+    ];
+    notices.extend(unseen_notice(
+        texts.into_iter().flatten().chain(&draft.tags),
+    ));
     match receipt.standing {
         Standing::Trusted if below => notices.push(format!(
             "Sessions below {} still see what it takes the place of.",
