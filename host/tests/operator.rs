@@ -801,6 +801,19 @@ fn a_backup_is_used_as_a_store_by_no_command() {
     let said = place.done(&["--store", &backup, "verify"]);
     assert!(said.starts_with("Sound: 2 files, 1 record, "), "{said}");
     assert!(bytes() == before);
+    // Nor is a store made in it.
+    for inside in ["mine", "agents/default/mine"] {
+        let inside = format!("{backup}/{inside}");
+        let saved = place.run(["--store", &inside, "save", "k", "words"]);
+        assert_eq!(saved.code, 3, "{saved:?}");
+        let restored = place.run(["--store", &inside, "restore", &backup]);
+        assert_eq!(restored.code, 2, "{restored:?}");
+        for ran in [saved, restored] {
+            assert!(ran.err.contains(", which is a backup"), "{ran:?}");
+        }
+        assert!(!Path::new(&inside).exists());
+    }
+    assert!(bytes() == before);
     // Nor is a store made beside it, where the folder of all backups is named.
     let backups = place.path("backups");
     let ran = place.run(["--store", backups.to_str().expect("Unicode"), "list"]);

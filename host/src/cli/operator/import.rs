@@ -91,6 +91,11 @@ pub(super) fn run(context: &mut Context<'_>, args: &ImportArgs) -> anyhow::Resul
             "; THE FILE IS NOT WHOLE: its last line is missing, or counts other lines"
         },
     ))?;
+    if origin == Origin::Tool && report.records.imported > 0 {
+        context.console.note(
+            "as the words of a tool they are kept apart until a person accepts them: remora review",
+        )?;
+    }
     for (number, what) in [
         (report.gave_way, "gave way to what was imported"),
         (

@@ -486,7 +486,8 @@ pub(super) fn run(context: &mut Context<'_>, args: &ReviewArgs) -> anyhow::Resul
     super::existing(context)?;
     let session = context.session()?;
     let plugin = context.plugin()?;
-    let days = args.older_than.0.length().as_secs() / (24 * 60 * 60);
+    // The queue is asked for in whole days: what is younger than was said is never shown.
+    let days = args.older_than.0.length().as_secs().div_ceil(24 * 60 * 60);
     let mut review = Review {
         session,
         plugin: &plugin,

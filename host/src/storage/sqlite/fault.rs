@@ -9,6 +9,8 @@ use rusqlite::{ErrorCode, ffi};
 use crate::error::Error;
 
 /// The remedy where it can't be told whether it is the index that is damaged.
+const RUN_VERIFY: &str = "`remora verify` says what it is: what it finds in the index `remora reindex` mends, for anything \
+     else a backup must be put back";
 const VERIFY_IT: &str = "Ask the person who runs the store to run `remora verify`: what it finds in the index `remora reindex` \
      mends, for anything else a backup must be put back";
 
@@ -253,16 +255,30 @@ impl Place {
         Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)
     }
 
+    /// Whether it is the operator who is told.
+    fn is_the_operators(&self) -> bool {
+        self.name == self.path.display().to_string()
+    }
+
     fn index(&self, error: &rusqlite::Error) -> Error {
         Error::unavailable(
             format!("{} has a damaged full-text index", self.name),
             "It is made of what is kept, which is still there",
-            "Ask the person who runs the store to run `remora reindex`, which makes it anew",
+            if self.is_the_operators() {
+                "Run `remora reindex`, which makes it anew"
+            } else {
+                "Ask the person who runs the store to run `remora reindex`, which makes it anew"
+            },
         )
         .caused_by(self.cause(error))
     }
 
     fn sql(&self, error: &rusqlite::Error) -> Error {
+        let verify_it = if self.is_the_operators() {
+            RUN_VERIFY
+        } else {
+            VERIFY_IT
+        };
         let (what, allowed, remedy) = match error.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => (
                 "was broken off: the call took too long",
@@ -286,7 +302,7 @@ impl Place {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => (
                 "is damaged",
                 "What can't be read whole is not served",
-                VERIFY_IT,
+                verify_it,
             ),
             // Also what is only read needs a file of locks beside it. SQLite does not say
             // why it can't make one.
@@ -315,7 +331,7 @@ impl Place {
                 "Look at the disk, and put a backup back where it is damaged",
             ),
             Some(ErrorCode::OutOfMemory) => ("needs more memory than there is", "", "Try again"),
-            _ => ("can't answer", "", VERIFY_IT),
+            _ => ("can't answer", "", verify_it),
         };
         let cause = self.cause(error);
         Error::unavailable(format!("{} {what}", self.name), allowed, remedy).caused_by(cause)

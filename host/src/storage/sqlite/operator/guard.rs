@@ -115,6 +115,14 @@ fn backups_in(folder: &Path) -> Option<PathBuf> {
     paths.find(|path| SqliteStorage::is_backup(path))
 }
 
+/// The backup that a folder lies in, however deep.
+pub(super) fn backup_around(folder: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(folder).ok()?;
+    let mut around = whole.ancestors().skip(1);
+    let found = around.find(|folder| SqliteStorage::is_backup(folder));
+    found.map(Path::to_owned)
+}
+
 /// Refuses the folder of a backup, or of several, where a store is wanted.
 pub(in crate::storage::sqlite) fn refuse_backup(folder: &Path) -> Result<(), Error> {
     if SqliteStorage::is_backup(folder) {
@@ -126,6 +134,18 @@ pub(in crate::storage::sqlite) fn refuse_backup(folder: &Path) -> Result<(), Err
             format!(
                 "Restore it into a folder of its own: remora --store ELSEWHERE restore {shown}"
             ),
+        ));
+    }
+    if let Some(backup) = backup_around(folder) {
+        return Err(Error::refused(
+            format!(
+                "{} lies in {}, which is a backup",
+                folder.display(),
+                backup.display()
+            ),
+            "A backup that holds anything else is no longer what its manifest says, and goes when \
+             its time has come",
+            "Choose another folder",
         ));
     }
     // Only where a store would be made: one may well have its backups in it.

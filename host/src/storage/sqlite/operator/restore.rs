@@ -47,6 +47,7 @@ use super::backup::{
     sync_folder, sync_tree, verify_tree,
 };
 use super::erased::{self, Erased};
+use super::guard::backup_around;
 use super::{Operator, Progress, agent_of, fault_point, purge};
 use crate::clock::Instant;
 use crate::error::Error;
@@ -315,8 +316,25 @@ fn exchange(root: &Path) -> Result<(), Error> {
     remove(root, DECIDED)
 }
 
+/// Refuses a folder within a backup.
+fn refuse_inside(store: &Path) -> Result<(), Error> {
+    match backup_around(store) {
+        None => Ok(()),
+        Some(backup) => Err(Error::invalid(
+            format!(
+                "{} lies in {}, which is a backup",
+                store.display(),
+                backup.display()
+            ),
+            "A backup is restored over a store, or into an empty folder that is no backup's",
+            "Choose another folder",
+        )),
+    }
+}
+
 /// The store's folder, made where there is none, absolute and canonical.
 fn prepare(store: &Path) -> Result<PathBuf, Error> {
+    refuse_inside(store)?;
     // Makes the folder and looks at nothing in it.
     if !store.exists() {
         make_folder(store)?;
