@@ -167,7 +167,14 @@ fn shown(text: &str, quoted: bool) -> impl Display {
 /// Whether a character acts on the text around it or shows nothing. Joiners and variation
 /// selectors do not where a script or an emoji is written with them.
 fn hidden(c: char, before: Option<char>) -> bool {
-    let written = before.is_some_and(|before| !before.is_ascii() && !before.is_whitespace());
+    // Behind another of their kind they are no part of any script, but for a joiner behind
+    // the selector of an emoji.
+    let joins = |c| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    let written = before.is_some_and(|before| {
+        !before.is_ascii()
+            && !before.is_whitespace()
+            && (!joins(before) || (c == '\u{200d}' && before == '\u{fe0f}'))
+    });
     match c {
         // Joiners in Persian, Hindi or an emoji.
         '\u{200c}' | '\u{200d}' => !written,

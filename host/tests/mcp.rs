@@ -980,6 +980,88 @@ fn a_message_of_any_length_ends_nothing() {
 }
 
 #[test]
+fn a_call_that_is_cancelled_before_it_begins_never_does() {
+    let place = Place::new();
+    let mut server = place.server();
+    server.call("memory_save", json!({"key": "a", "content": "c"}));
+    let file = place.store().join("agents/default/public.db");
+    let lock = rusqlite::Connection::open(file).expect("a file");
+    lock.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let begun = server.send_save("b", "c");
+    let ids: Vec<u64> = (0..100)
+        .map(|i| server.send_save(&format!("c{i}"), "c"))
+        .collect();
+    for id in ids {
+        let params = json!({"requestId": id});
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        server.write(&cancelled.to_string());
+    }
+    // Read behind all of these.
+    server.request("ping", json!({}));
+    lock.execute_batch("ROLLBACK").expect("it goes");
+    let list = server.send(
+        "tools/call",
+        json!({"name": "memory_list", "arguments": {}}),
+    );
+    let mut answers = BTreeMap::new();
+    while !answers.contains_key(&list) {
+        let answer = server.read();
+        answers.insert(answer["id"].as_u64().expect("a number"), answer);
+    }
+    assert_eq!(structured(&answers[&begun])["outcome"], "created");
+    let listed = structured(&answers[&list]);
+    let listed: Vec<&Value> = listed["memories"]
+        .as_array()
+        .expect("memories")
+        .iter()
+        .map(|memory| &memory["key"])
+        .collect();
+    assert_eq!(listed, ["a", "b"]);
+}
+
+/// What takes effect when the input ends are the first lines, whichever are answered.
+#[test]
+fn what_is_done_at_the_end_is_what_came_first() {
+    let place = Place::new();
+    let mut server = place.server();
+    for i in 0..2000 {
+        server.send_save(&format!("k{i:04}"), "c");
+    }
+    let (_, answers) = server.close();
+    let listed = place.run_well(&["--session", "s", "--json", "list", "--limit", "200"]);
+    let first: Value = serde_json::from_str(&listed).expect("JSON");
+    let mut keys = Vec::new();
+    let mut page = first;
+    loop {
+        for memory in page["memories"].as_array().expect("memories") {
+            keys.push(memory["key"].as_str().expect("a key").to_owned());
+        }
+        let Some(cursor) = page["next_cursor"].as_str() else {
+            break;
+        };
+        let next = place.run_well(&[
+            "--session",
+            "s",
+            "--json",
+            "list",
+            "--limit",
+            "200",
+            "--cursor",
+            cursor,
+        ]);
+        page = serde_json::from_str(&next).expect("JSON");
+    }
+    let expected: Vec<String> = (0..keys.len()).map(|i| format!("k{i:04}")).collect();
+    assert_eq!(keys, expected);
+    let created = answers
+        .iter()
+        .filter(|answer| answer.get("result").is_some())
+        .count();
+    assert!(created <= keys.len(), "{created} of {}", keys.len());
+}
+
+#[test]
 fn a_cancelled_call_ends_nothing() {
     let place = Place::new();
     let mut server = place.server();

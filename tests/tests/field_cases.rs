@@ -1065,6 +1065,13 @@ fn f062_who_saves_what_nobody_sees_is_told_and_what_scripts_need_is_kept() {
     for (text, said) in [
         ("a\u{e0041}\u{e007f}b", "U+E0041, U+E007F"),
         ("a\u{200b}b", "U+200B"),
+        // Behind a flag, and in runs of what shows nothing.
+        (
+            "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e0068}\u{e0069}\u{e006a}",
+            "U+E006A",
+        ),
+        ("\u{1f600}\u{fe0f}\u{fe0e}\u{fe0f}", "U+FE0E, U+FE0F"),
+        ("\u{e9}\u{200c}\u{200d}\u{200c}", "U+200C, U+200D"),
         ("a\u{202e}b\u{202d}", "U+202D, U+202E"),
         (
             "\u{e0041}\u{e0042}\u{e0043}\u{e0044}\u{e0045}\u{e0046}",
@@ -1084,6 +1091,9 @@ fn f062_who_saves_what_nobody_sees_is_told_and_what_scripts_need_is_kept() {
     }
     for text in [
         "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+        "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
+        "\u{1781}\u{17d2}\u{1789}\u{200b}\u{179f}\u{17d2}",
+        "\u{feff}of a file",
         "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
         "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     ] {

@@ -450,8 +450,9 @@ fn searchable(query: &str) -> (&str, Option<String>) {
 fn left_out_notice(terms: u32) -> Option<String> {
     (terms > 0).then(|| {
         format!(
-            "The query has very many different words: {terms} of them, those that the most \
-             memories hold, were not searched for. Ask with fewer words for better results."
+            "The query has very many different words: {terms} of them were not searched for, \
+             those that the most memories hold and what stands behind the first 8192. Ask with \
+             fewer words for better results."
         )
     })
 }
@@ -468,20 +469,38 @@ fn wordless_notice(query: &str) -> Option<String> {
 /// Says which characters of what is saved nobody sees, though a model reads them. They are
 /// kept, since some are a part of how a script is written.
 fn unseen_notice<'a>(texts: impl Iterator<Item = &'a String>) -> Option<String> {
-    const FLAG: char = '\u{1f3f4}';
     let mut unseen = BTreeSet::new();
     for text in texts {
-        let mut in_flag = false;
-        for c in text.chars() {
-            let tag = matches!(c, '\u{e0000}'..='\u{e007f}');
-            in_flag = c == FLAG || (in_flag && tag);
-            let hidden = matches!(
-                c,
-                '\u{200b}' | '\u{202d}' | '\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}'
-            );
-            if hidden || (tag && !in_flag) {
+        // What stands ahead of it, and how many tags in a row.
+        let (mut before, mut tags) = (None, 0_usize);
+        let mut rest = text.chars();
+        while let Some(c) = rest.next() {
+            let tag = matches!(c, '\u{e0020}'..='\u{e007f}');
+            tags = match (before, tag) {
+                // The flag of a part of a country: at most six, and the end.
+                (Some('\u{1f3f4}'), true) => 1,
+                (_, true) if tags > 0 => tags.saturating_add(1),
+                _ => 0,
+            };
+            let hidden = match c {
+                // Between words of scripts that part them so, and ahead of a file.
+                '\u{200b}' => {
+                    !before.is_some_and(parts_words)
+                        && !rest.clone().next().is_some_and(parts_words)
+                }
+                '\u{feff}' => before.is_some(),
+                '\u{202d}' | '\u{202e}' | '\u{2061}'..='\u{2064}' => true,
+                '\u{e0000}'..='\u{e007f}' => !(1..=7).contains(&tags),
+                _ => {
+                    joins(c)
+                        && before.is_some_and(joins)
+                        && !(c == '\u{200d}' && before == Some('\u{fe0f}'))
+                }
+            };
+            if hidden {
                 unseen.insert(c);
             }
+            before = Some(c);
         }
     }
     let first: Vec<String> = unseen
@@ -501,6 +520,16 @@ fn unseen_notice<'a>(texts: impl Iterator<Item = &'a String>) -> Option<String> 
             first.join(", ")
         )
     })
+}
+
+/// Whether a character is a joiner or selects a variant: two in a row are no part of a script.
+fn joins(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+/// Whether a character is of a script without blanks: Thai, Lao, Burmese, Khmer.
+fn parts_words(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
 }
 
 fn save_notices(draft: &Draft, receipt: &Receipt, below: bool) -> Vec<String> {

@@ -212,18 +212,19 @@ async fn blocking<T: Send + 'static>(
     context: &RequestContext<RoleServer>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ErrorData> {
-    let call = tokio::task::spawn_blocking(work);
-    let waiting = call.abort_handle();
-    tokio::select! {
-        answer = call => answer.map_err(|error| {
+    let cancelled = context.ct.clone();
+    // One that has begun goes on, and its answer is what came of it. At the end all are
+    // cancelled at once, so that what was done is what came first.
+    let call = tokio::task::spawn_blocking(move || (!cancelled.is_cancelled()).then(work));
+    match call.await {
+        Ok(Some(answer)) => Ok(answer),
+        Ok(None) => Err(ErrorData::internal_error(
+            "The call was cancelled before it began",
+            None,
+        )),
+        Err(error) => {
             tracing::error!("a call failed: {error}");
-            ErrorData::internal_error("The call failed", None)
-        }),
-        () = context.ct.cancelled() => {
-            // Keeps a call from beginning. One that has begun goes on, and
-            // its answer is dropped.
-            waiting.abort();
-            Err(ErrorData::internal_error("The call was cancelled", None))
+            Err(ErrorData::internal_error("The call failed", None))
         }
     }
 }

@@ -348,7 +348,10 @@ fn read_message(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
         if error.is_data() {
             Refusal::no_message(None, format!("The message can't be read: {error}"))
         } else {
-            Refusal::no_json(error)
+            Refusal {
+                id: id_of(line.as_bytes()),
+                ..Refusal::no_json(error)
+            }
         }
     })?;
     // Answers and notifications get no answer, whatever they are: two peers

@@ -265,14 +265,16 @@ CREATE VIRTUAL TABLE memory_words USING fts5 (
     tokenize = 'ascii',
     content = '', columnsize = 0
 );
-INSERT INTO memory_words (memory_words, rank) VALUES ('secure-delete', 1);
+INSERT INTO memory_words (memory_words, rank)
+    VALUES ('secure-delete', 1), ('pgsz', 1000), ('crisismerge', 4);
 -- Grams: which rows hold each, and with a 2 behind it, which hold it twice.
 CREATE VIRTUAL TABLE memory_grams USING fts5 (
     grams,
     tokenize = 'ascii tokenchars _',
     content = '', columnsize = 0, detail = none
 );
-INSERT INTO memory_grams (memory_grams, rank) VALUES ('secure-delete', 1);
+INSERT INTO memory_grams (memory_grams, rank)
+    VALUES ('secure-delete', 1), ('pgsz', 1000), ('crisismerge', 4);
 -- The words of each key, by which a query that names it finds it.
 CREATE TABLE memory_key (
     words TEXT NOT NULL,

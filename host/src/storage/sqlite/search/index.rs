@@ -296,7 +296,7 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
     make(db)?;
     // Pieces are as few as memory allows, and put together once, at the end: what is
     // merged again and again grows faster than the records.
-    configure(db, 0, HASH_BYTES)?;
+    configure(db, 0, PIECES, HASH_BYTES)?;
     let analyser = Analyser::new();
     let mut batch: Vec<Document> = Vec::new();
     let (mut bytes, mut number) = (0_usize, 0_u64);
@@ -315,7 +315,7 @@ pub(in super::super) fn rebuild(db: &Connection, mut done: impl FnMut(u64)) -> R
     })?;
     INSERT.run(db, &batch)?;
     compact(db)?;
-    configure(db, AUTOMERGE, HASH_BYTES_OF_A_SAVE)?;
+    configure(db, AUTOMERGE, CRISISMERGE, HASH_BYTES_OF_A_SAVE)?;
     Ok(())
 }
 
@@ -324,15 +324,28 @@ const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// What FTS5 collects in memory for each table before it writes a piece while the whole
 /// index is built: what some 30,000 short records need.
 const HASH_BYTES: u32 = 32 * 1024 * 1024;
+/// The most pieces of one size while the whole index is built.
+const PIECES: u32 = 1024;
 /// FTS5's own choices.
 const HASH_BYTES_OF_A_SAVE: u32 = 1024 * 1024;
 const AUTOMERGE: u32 = 4;
+/// Fewer pieces than FTS5 leaves and smaller pages: what is taken out is looked up in each
+/// piece, and the page that it stood on is written anew. Those that an index lacks which
+/// was made before them are no fault of it.
+const CRISISMERGE: u32 = 4;
+const PAGE_BYTES: u32 = 1000;
 
-fn configure(db: &Connection, automerge: u32, hash_bytes: u32) -> Result<(), Fault> {
+fn configure(
+    db: &Connection,
+    automerge: u32,
+    crisismerge: u32,
+    hash_bytes: u32,
+) -> Result<(), Fault> {
     for table in ["memory_words", "memory_grams"] {
         db.execute_batch(&format!(
             "INSERT INTO {table} ({table}, rank)
-             VALUES ('automerge', {automerge}), ('hashsize', {hash_bytes})"
+             VALUES ('automerge', {automerge}), ('crisismerge', {crisismerge}),
+                    ('hashsize', {hash_bytes})"
         ))?;
     }
     Ok(())
@@ -471,6 +484,8 @@ fn is_configured(db: &Connection, table: &str) -> Result<bool, Fault> {
             "secure-delete" => secure = value == 1,
             "automerge" if value == i64::from(AUTOMERGE) => {}
             "hashsize" if value == i64::from(HASH_BYTES_OF_A_SAVE) => {}
+            "crisismerge" if value == i64::from(CRISISMERGE) => {}
+            "pgsz" if value == i64::from(PAGE_BYTES) => {}
             _ => return Ok(false),
         }
     }

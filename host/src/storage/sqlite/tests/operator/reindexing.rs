@@ -114,7 +114,9 @@ fn whatever_is_left_of_the_index_it_is_found_said_and_built_anew() {
         "UPDATE memory_grams_data SET block = x'' WHERE id = 10",
         // Settings.
         "DELETE FROM memory_words_config WHERE k = 'secure-delete'",
-        "INSERT INTO memory_grams_config VALUES ('pgsz', 64)",
+        "INSERT OR REPLACE INTO memory_grams_config VALUES ('pgsz', 64)",
+        "UPDATE memory_words_config SET v = 16 WHERE k = 'crisismerge'",
+        "INSERT INTO memory_grams_config VALUES ('usermerge', 3)",
         "UPDATE memory_grams_config SET v = 0 WHERE k = 'secure-delete'",
         "UPDATE memory_words_config SET v = 0 WHERE k = 'automerge'",
         "UPDATE memory_grams_config SET v = 4096 WHERE k = 'hashsize'",
